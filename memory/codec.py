@@ -1,0 +1,47 @@
+"""Canonical bytes: the one way a value becomes bytes that are stored or hashed.
+
+UTF-8 JSON with sorted keys and no spaces. Two things make it safe for text as it comes:
+non-ASCII is written as itself (so that nothing grows and people can read it), and lone surrogates
+pass through (`surrogatepass`), so that any Python string comes back exactly as it was. Stores must
+hold these bytes as bytes: neither PostgreSQL nor Redis clients accept every such string as text.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import Any
+
+from memory.errors import Corrupt, InvalidInput
+
+
+def encode(value: Any) -> bytes:
+    """The canonical bytes of a JSON-like value. Raises InvalidInput naming what cannot be kept.
+
+    Floats must be finite; keys must be strings.
+    """
+    try:
+        text = json.dumps(
+            value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"cannot be stored as JSON: {error}") from error
+    return text.encode("utf-8", "surrogatepass")
+
+
+def decode(data: bytes) -> Any:
+    """The value that `encode` was given. Raises Corrupt when these are not such bytes."""
+    try:
+        return json.loads(data.decode("utf-8", "surrogatepass"))
+    except (UnicodeDecodeError, ValueError) as error:
+        raise Corrupt(f"stored value cannot be read: {error}") from error
+
+
+def digest(data: bytes) -> str:
+    """A 128-bit content hash (BLAKE2b) as 32 hex digits."""
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def content_id(kind: str, *parts: str) -> str:
+    """An id that is a function of its parts: the same input gives the same id, everywhere."""
+    return digest(encode([kind, *parts]))

@@ -1,0 +1,104 @@
+"""Every error that trimem raises, as a tree.
+
+    AgentMemoryError
+    ├── InvalidInput (ValueError)      the caller's argument cannot be accepted; nothing was written
+    │   ├── EmptyInput                 a message, name or fact with nothing in it
+    │   ├── InvalidScope               a tenant, user, agent or session that cannot be one
+    │   ├── InvalidFilter              a `where` with an operator or shape that does not exist
+    │   └── ImportRefused              a file whose shape no importer knows
+    ├── BudgetError (ValueError)       the fixed parts of a context need more tokens than there are
+    ├── NotFound (LookupError)         no such session, snapshot, fact …
+    ├── TierUnavailable                a store did not answer; carries the tier's name
+    ├── Corrupt                        stored bytes do not match their hash, or cannot be read back
+    ├── Conflict                       somebody else changed what this write was based on
+    │   └── AlreadyRunning             the job or lease is held by another process
+    ├── EmbeddingFailed                the embedder raised or returned unusable vectors
+    └── ConfigurationError             settings that cannot work together, or with what is stored
+        ├── EmbedderMismatch           stored vectors come from another embedder
+        ├── SchemaTooNew               the data was written by a newer version of trimem
+        └── UnsupportedPlatform        the local stack cannot run here
+
+The base is not called MemoryError because that is a builtin.
+"""
+
+from __future__ import annotations
+
+
+class AgentMemoryError(Exception):
+    """The base of every error that trimem raises on purpose."""
+
+
+class InvalidInput(AgentMemoryError, ValueError):
+    """The argument cannot be accepted. Nothing was written."""
+
+
+class EmptyInput(InvalidInput):
+    """There is nothing in it to remember."""
+
+
+class InvalidScope(InvalidInput):
+    """A tenant, user, agent or session name that cannot be one."""
+
+
+class InvalidFilter(InvalidInput):
+    """A `where` filter with an operator or a shape that does not exist."""
+
+
+class ImportRefused(InvalidInput):
+    """A file whose shape no importer knows. Nothing was stored."""
+
+
+class BudgetError(AgentMemoryError, ValueError):
+    """The fixed parts of a context need more tokens than the budget has.
+
+    `needed` and `given` are token counts.
+    """
+
+    def __init__(self, message: str, *, needed: int, given: int) -> None:
+        super().__init__(message)
+        self.needed = needed
+        self.given = given
+
+
+class NotFound(AgentMemoryError, LookupError):
+    """No such thing in this scope."""
+
+
+class TierUnavailable(AgentMemoryError):
+    """A store did not answer. `tier` names it; the driver's error is the cause."""
+
+    def __init__(self, tier: str, message: str) -> None:
+        super().__init__(f"{tier}: {message}")
+        self.tier = tier
+
+
+class Corrupt(AgentMemoryError):
+    """Stored bytes do not match their hash, or cannot be read back."""
+
+
+class Conflict(AgentMemoryError):
+    """Somebody else changed what this write was based on."""
+
+
+class AlreadyRunning(Conflict):
+    """Another process holds it."""
+
+
+class EmbeddingFailed(AgentMemoryError):
+    """The embedder raised, or returned vectors that cannot be used."""
+
+
+class ConfigurationError(AgentMemoryError):
+    """Settings that cannot work together, or with what is stored."""
+
+
+class EmbedderMismatch(ConfigurationError):
+    """Stored vectors come from another embedder."""
+
+
+class SchemaTooNew(ConfigurationError):
+    """The data was written by a newer version of trimem."""
+
+
+class UnsupportedPlatform(ConfigurationError):
+    """The local stack cannot run here; docker-compose.yml can."""
