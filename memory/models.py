@@ -1,0 +1,418 @@
+"""The values that cross every boundary: frozen, typed, and JSON both ways.
+
+Nothing here does I/O, reads a clock or draws a random number. Collections are tuples. Times are
+aware and in UTC. `to_json` gives what `memory.codec.encode` takes; `from_json` is its inverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from memory.errors import EmptyInput, InvalidInput, InvalidScope
+from memory.times import as_utc, iso
+
+JsonObject = dict[str, JsonValue]
+Moment = Annotated[datetime, BeforeValidator(as_utc), PlainSerializer(iso, return_type=str)]
+
+NAME_LIMIT = 512
+"""The longest tenant, user, agent or session name, in characters."""
+
+
+class Value(BaseModel):
+    """A frozen value. Unknown fields are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def to_json(self) -> JsonObject:
+        """A JSON object with every field that is not at its default."""
+        return self.model_dump(mode="python", exclude_defaults=True)
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """The value that `to_json` gave. Raises InvalidInput for any other shape."""
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            raise InvalidInput(f"not a {cls.__name__}: {_first_problem(error)}") from error
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(part) for part in problem["loc"]) or "value"
+    return f"{where}: {problem['msg']}"
+
+
+# --- who ---------------------------------------------------------------------------------------
+
+
+def valid_name(kind: str, name: object) -> str:
+    """`name` when it can be a tenant, user, agent or session; raises InvalidScope otherwise.
+
+    Any script is welcome. Refused: anything but a string, blank, over NAME_LIMIT characters,
+    surrounding white space, `*`, control characters and lone surrogates.
+    """
+    if not isinstance(name, str):
+        raise InvalidScope(f"{kind} must be a string, not {type(name).__name__}")
+    if not name.strip():
+        raise InvalidScope(f"{kind} must not be empty")
+    if len(name) > NAME_LIMIT:
+        raise InvalidScope(f"{kind} has {len(name)} characters; the limit is {NAME_LIMIT}")
+    if name != name.strip() or name == "*":
+        raise InvalidScope(f"{kind} {name!r}: no wildcard and no surrounding white space")
+    if any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) <= 0xDFFF for c in name):
+        raise InvalidScope(f"{kind} {name!r} has control characters or lone surrogates")
+    return name
+
+
+class Scope(Value):
+    """Whose memory it is. There is no read or write without one."""
+
+    tenant: str
+    user: str
+
+    @field_validator("tenant", "user", mode="before")
+    @classmethod
+    def _is_name(cls, value: object, info: Any) -> str:
+        try:
+            return valid_name(info.field_name, value)
+        except InvalidScope as error:  # pydantic only wraps ValueError; keep the type
+            raise ValueError(str(error)) from error
+
+    @classmethod
+    def of(cls, tenant: object, user: object) -> Scope:
+        """The scope of a user in a tenant. Raises InvalidScope."""
+        return cls(tenant=valid_name("tenant", tenant), user=valid_name("user", user))
+
+
+# --- what was said -----------------------------------------------------------------------------
+
+
+class Role(StrEnum):
+    SYSTEM = "system"
+    DEVELOPER = "developer"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class ToolCall(Value):
+    """A call that the assistant made. `arguments` is the JSON text as the provider gave it."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+
+
+class Message(Value):
+    """One message, as a caller gives it.
+
+    `content` is text, or the provider's content parts kept as they came (unknown kinds too), or
+    None for a message that only calls tools. `name` is the speaker where a conversation has
+    several. `event_time` is when it was said; None means now. Empty messages are refused.
+    """
+
+    role: Role
+    content: str | tuple[JsonObject, ...] | None = None
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    event_time: Moment | None = None
+    metadata: JsonObject = Field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """All text of the content, parts joined by new lines; '' when there is none."""
+        if isinstance(self.content, str):
+            return self.content
+        texts = [part.get("text") for part in self.content or ()]
+        return "\n".join(text for text in texts if isinstance(text, str))
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing in it: no text, no part of another kind, no tool call."""
+        if self.tool_calls or self.role is Role.TOOL:
+            return False
+        if isinstance(self.content, str) or self.content is None:
+            return not (self.content or "").strip()
+        return not self.text.strip() and all(
+            part.get("type") in (None, "text") for part in self.content
+        )
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        if self.role is Role.TOOL and not self.tool_call_id:
+            raise ValueError("a tool message needs the tool_call_id that it answers")
+        if self.tool_calls and self.role is not Role.ASSISTANT:
+            raise ValueError(f"tool_calls belong to the assistant, not to {self.role.value}")
+        return self
+
+    def require_content(self) -> Self:
+        """Itself, or EmptyInput when there is nothing in it."""
+        if self.is_empty:
+            raise EmptyInput(f"the {self.role.value} message is empty")
+        return self
+
+
+class RecordedMessage(Message):
+    """A message in the journal: it has an identity, a place in its session, and two times.
+
+    `seq` counts from 1 without gaps within (tenant, user, session). `event_time` is when it was
+    said, `recorded_at` when it was learnt.
+    """
+
+    id: str
+    session: str
+    seq: int
+    agent: str | None = None
+    event_time: Moment
+    recorded_at: Moment
+
+
+class Summary(Value):
+    """A running summary of messages `covers_from`..`covers_to` (seq, both inclusive).
+
+    `method` says honestly how it was made: 'extract' quotes, 'llm' retells.
+    """
+
+    text: str
+    covers_from: int
+    covers_to: int
+    method: Literal["extract", "llm"] = "extract"
+    tokens: int = 0
+
+
+class Window(Value):
+    """Working memory of one session: the summary, then the messages after it, oldest first.
+
+    `last_seq` is the newest message that the window knows of; 0 for an empty session.
+    `expired_at` is set when an earlier part of the session ran out of its time to live.
+    """
+
+    messages: tuple[RecordedMessage, ...] = ()
+    summary: Summary | None = None
+    last_seq: int = 0
+    tokens: int = 0
+    expired_at: Moment | None = None
+
+
+class Episode(Value):
+    """What happened: one message, or one part of a long one, verbatim.
+
+    `text` is what was said. `speaker` is the name or role it is shown under. Parts of one message
+    count from 0 to `parts` - 1.
+    """
+
+    id: str
+    session: str
+    message_id: str
+    seq: int
+    part: int = 0
+    parts: int = 1
+    role: Role
+    speaker: str
+    agent: str | None = None
+    text: str
+    event_time: Moment
+    recorded_at: Moment
+    importance: float = 0.5
+    pinned: bool = False
+    archived: bool = False
+    last_access: Moment | None = None
+    metadata: JsonObject = Field(default_factory=dict)
+
+
+# --- what is known -----------------------------------------------------------------------------
+
+Origin = Literal["stated", "extracted", "promoted"]
+"""How a fact came in: given by the caller, read out of a message, or made of recurring episodes."""
+
+
+class Assertion(Value):
+    """Something said to hold (or, with `holds=False`, to hold no longer) from `valid_from` on.
+
+    `single` says that the subject has one such object at a time, so that a newer one supersedes;
+    it is decided when asserted, so that replaying the journal gives the same facts. `sources` are
+    message ids. `opposite` names a predicate that this one contradicts for the same object.
+    """
+
+    id: str
+    subject: str
+    predicate: str
+    object: str
+    holds: bool = True
+    single: bool = False
+    opposite: str | None = None
+    valid_from: Moment
+    valid_to: Moment | None = None
+    learnt_at: Moment
+    sources: tuple[str, ...] = ()
+    origin: Origin = "stated"
+    confidence: float = Field(default=1.0, ge=0.0, le=1.0)
+    attributes: JsonObject = Field(default_factory=dict)
+
+
+class Fact(Value):
+    """One version of a subject-predicate-object fact: true in [valid_from, valid_to).
+
+    It was believed from `learnt_at` until `unlearnt_at` (None: still is); correcting a fact ends
+    one version and begins another, so that both times can be asked `as_of`. `id` names the
+    version, `fact_id` what all its versions share.
+    """
+
+    id: str
+    fact_id: str
+    subject: str
+    predicate: str
+    object: str
+    valid_from: Moment
+    valid_to: Moment | None = None
+    learnt_at: Moment
+    unlearnt_at: Moment | None = None
+    sources: tuple[str, ...] = ()
+    origin: Origin = "stated"
+    confidence: float = 1.0
+    attributes: JsonObject = Field(default_factory=dict)
+
+    def holds_at(self, moment: datetime) -> bool:
+        return self.valid_from <= moment and (self.valid_to is None or moment < self.valid_to)
+
+
+class Entity(Value):
+    """Somebody or something that facts are about. `key` is the normalised name."""
+
+    key: str
+    name: str
+
+
+# --- what comes back ---------------------------------------------------------------------------
+
+TierName = Literal["working", "episodic", "semantic"]
+
+
+class Recalled(Value):
+    """Something found: where it comes from, what it says, and why it is here.
+
+    `scores` has each arm's score in [0, 1]; `score` is the fused one, by which `Recall.items` is
+    ordered (ties by id). `reason` is for people.
+    """
+
+    tier: TierName
+    id: str
+    text: str
+    score: float
+    scores: Mapping[str, float] = Field(default_factory=dict)
+    reason: str = ""
+    speaker: str = ""
+    role: Role | None = None
+    session: str | None = None
+    agent: str | None = None
+    seq: int | None = None
+    event_time: Moment | None = None
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
+    sources: tuple[str, ...] = ()
+    metadata: JsonObject = Field(default_factory=dict)
+
+
+class Recall(Value):
+    """The answer to a recall. `dropped` are near misses; `unavailable` names tiers that did not
+    answer, so that an empty list always means that nothing was found."""
+
+    items: tuple[Recalled, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    unavailable: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Item(Value):
+    """One thing inside a context, with what it cost."""
+
+    tier: TierName
+    id: str
+    text: str
+    tokens: int
+    score: float = 0.0
+    scores: Mapping[str, float] = Field(default_factory=dict)
+    reason: str = ""
+
+
+class Dropped(Value):
+    """A near miss: what it was, and why it is not in the context."""
+
+    tier: TierName
+    id: str
+    text: str
+    tokens: int = 0
+    score: float = 0.0
+    reason: str
+
+
+class TokenCount(Value):
+    """Tokens by section; `total` includes `reserve`, the room left for the answer."""
+
+    system: int = 0
+    summary: int = 0
+    turns: int = 0
+    facts: int = 0
+    episodes: int = 0
+    memory: int = 0
+    message: int = 0
+    reserve: int = 0
+    total: int = 0
+    budget: int = 0
+
+
+class Context(Value):
+    """What goes to the model, and everything about how it came to be.
+
+    `messages` are provider-ready (OpenAI chat shape). `text` is the same as one readable string.
+    """
+
+    messages: tuple[JsonObject, ...]
+    tokens: TokenCount
+    items: tuple[Item, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    unavailable: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    snapshot_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(f"[{m['role']}]\n{_readable(m.get('content'))}" for m in self.messages)
+
+
+def _readable(content: JsonValue) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, dict)]
+        return "\n".join(str(part.get("text", f"[{part.get('type')}]")) for part in parts)
+    return ""
+
+
+class Health(Value):
+    """How one part is: whether it answers, what it is, and what is wrong, in one line each."""
+
+    part: str
+    ok: bool
+    version: str = ""
+    where: str = ""
+    problem: str = ""
+
+
+Recall.model_rebuild()

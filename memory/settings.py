@@ -1,0 +1,61 @@
+"""Settings: a URL per store, the models, the policies. The only place that reads the environment.
+
+Every field can be given as TRIMEM_<NAME>. A store without a URL is part of the local stack.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """How a Memory is put together. Frozen; `model_copy(update=…)` makes a variant.
+
+    URLs are secret because they may hold a password:
+    - `journal_url`: postgresql://user:password@host:port/database, or sqlite:///path
+    - `redis_url`: redis://, rediss:// (TLS), unix://, redis+sentinel://host:port,host:port/service,
+      redis+cluster://host:port,host:port; user and password in the URL
+    - `chroma_url`: http:// or https://host:port
+    - `neo4j_url`: bolt://, neo4j://, +s and +ssc, with user:password@ in the URL
+    """
+
+    model_config = SettingsConfigDict(env_prefix="TRIMEM_", frozen=True, extra="ignore")
+
+    home: Path | None = None
+    tenant: str = "default"
+
+    journal_url: SecretStr | None = None
+    redis_url: SecretStr | None = None
+    chroma_url: SecretStr | None = None
+    neo4j_url: SecretStr | None = None
+
+    embedder: str = "default"
+    """default, sentence-transformers:FOLDER_OR_NAME, or openai:MODEL (any compatible endpoint)."""
+    embedder_url: str = "https://api.openai.com/v1"
+    embedder_api_key: SecretStr | None = None
+    model: str = "gpt-4o"
+    """The model whose tokenizer counts."""
+    tokenizer_dir: Path | None = None
+    """A folder with tiktoken's rank files; None uses the ones that came with the install."""
+
+    budget: int = Field(default=8_000, gt=0)
+    """Tokens of one whole context, with the reserve inside."""
+    reserve: int = Field(default=1_000, ge=0)
+    """Tokens kept free for the answer."""
+    window_tokens: int = Field(default=4_000, gt=0)
+    """Tokens that working memory holds for a session, summary included."""
+    summary_tokens: int = Field(default=400, gt=0)
+    session_ttl: timedelta | None = None
+    """How long a session lives in working memory after its newest message; None: for ever."""
+    recall_k: int = Field(default=8, gt=0)
+    """Episodes offered to a context."""
+    half_life: timedelta = timedelta(days=90)
+    """After this long without access, an episode of importance 1 has a retention of 0.5."""
+    idle: timedelta = timedelta(minutes=15)
+    """The local stack stops this long after the last process that used it is gone."""
+    timeout: timedelta = timedelta(seconds=10)
+    """The longest that one tier is waited for."""
