@@ -1,0 +1,213 @@
+"""The four projections: what each does with the events it is fed. All are idempotent.
+
+    working    messages → the session's window in Redis, folded into a summary when it is full
+    episodic   messages → episodes: split, embedded once, indexed
+    extract    messages → facts that they state, back into the journal as events
+    semantic   facts    → the graph
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from itertools import groupby
+
+from memory import summary as summaries
+from memory import window as windows
+from memory.codec import content_id
+from memory.episodic import EpisodicMemory
+from memory.journal import Event, Journal, NewEvent
+from memory.models import Assertion, RecordedMessage, Scope, Summary, Window
+from memory.semantic import SemanticMemory
+from memory.semantic.extract import facts as facts_in
+from memory.semantic.predicates import Registry
+from memory.tokens import TokenCounter
+from memory.working import WorkingMemory
+
+MESSAGE, SUMMARY, FACT = "message", "summary", "fact"
+"""Kinds of event in the journal."""
+
+Clock = Callable[[], datetime]
+
+
+class Windows:
+    """Working memory kept true to the journal: appended to, folded, and rebuilt when it is lost."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        working: WorkingMemory,
+        counter: TokenCounter,
+        *,
+        limit: int,
+        summary_limit: int,
+        clock: Clock,
+    ) -> None:
+        self._journal = journal
+        self._working = working
+        self._counter = counter
+        self._limit = limit
+        self._summary_limit = summary_limit
+        self._clock = clock
+
+    async def append(
+        self, scope: Scope, session: str, messages: Sequence[RecordedMessage]
+    ) -> None:
+        tokens = [self._counter.message(message) for message in messages]
+        if not await self._working.append(scope, session, messages, tokens):
+            await self._working.rebuild(scope, session, await self.from_journal(scope, session))
+        await self.fold(scope, session)
+
+    async def fold(self, scope: Scope, session: str) -> None:
+        """Fold the oldest whole groups into the summary until the window is within its limit.
+
+        The summary is in the journal before anything leaves the window; losing the race to
+        another process changes nothing.
+        """
+        window = await self._working.read(scope, session)
+        if window is None:
+            return
+        folded = self._folded(window)
+        if folded.summary is None or folded.summary == window.summary:
+            return
+        await self._journal.append(
+            scope, [_summary_event(session, folded.summary, self._clock())], now=self._clock()
+        )
+        await self._working.fold(scope, session, read=window, summary=folded.summary)
+
+    async def read(self, scope: Scope, session: str) -> Window:
+        """The window as of now: what Redis holds, and what it has not been told of yet.
+
+        Obeys the limit at the first read, also when the limit was lowered meanwhile.
+        """
+        window = await self._working.read(scope, session)
+        if window is None:
+            return await self.from_journal(scope, session)
+        return self._folded(await self._with_newer(scope, session, window))
+
+    async def from_journal(self, scope: Scope, session: str) -> Window:
+        """The window as the journal alone tells it: the newest summary and what came after it."""
+        stored = await self._journal.events_of(scope, kinds=[SUMMARY], session=session, newest=1)
+        summary = Summary.from_json(stored[0].body) if stored else None
+        covered = summary.covers_to if summary else 0
+        window = Window(summary=summary, last_seq=covered)
+        return self._folded(await self._with_newer(scope, session, window))
+
+    async def _with_newer(self, scope: Scope, session: str, window: Window) -> Window:
+        newer = await self._journal.messages(scope, session, after_seq=window.last_seq)
+        if not newer:
+            return window
+        return window.model_copy(
+            update={
+                "messages": (*window.messages, *newer),
+                "last_seq": newer[-1].seq,
+                "tokens": window.tokens + sum(map(self._counter.message, newer)),
+            }
+        )
+
+    def _folded(self, window: Window) -> Window:
+        """The window within its limit: what does not fit is in the summary. Pure."""
+        away = windows.plan(window, self._limit, self._counter.message)
+        if not away:
+            return window
+        summary = summaries.extend(
+            window.summary, away, limit=self._summary_limit, count=self._counter.count
+        )
+        kept = window.messages[len(away) :]
+        tokens = summary.tokens + sum(map(self._counter.message, kept))
+        return window.model_copy(update={"messages": kept, "summary": summary, "tokens": tokens})
+
+
+def _summary_event(session: str, summary: Summary, now: datetime) -> NewEvent:
+    key = content_id("summary", session, str(summary.covers_to), summary.text)
+    return NewEvent(
+        kind=SUMMARY, key=key, session=session, body=summary.to_json(), event_time=now
+    )
+
+
+class WorkingProjection:
+    name = "working"
+    kinds = (MESSAGE,)
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+
+    async def apply(self, events: Sequence[Event]) -> None:
+        for (scope, session), messages in _by_session(events):
+            await self._windows.append(scope, session, messages)
+
+
+class EpisodicProjection:
+    name = "episodic"
+    kinds = (MESSAGE,)
+
+    def __init__(self, episodic: EpisodicMemory) -> None:
+        self._episodic = episodic
+
+    async def apply(self, events: Sequence[Event]) -> None:
+        for scope, messages in _by_scope(events):
+            await self._episodic.remember(scope, messages)
+
+
+class ExtractProjection:
+    name = "extract"
+    kinds = (MESSAGE,)
+
+    def __init__(
+        self, journal: Journal, registry: Registry, clock: Clock, written: Callable[[], object]
+    ) -> None:
+        self._journal = journal
+        self._registry = registry
+        self._clock = clock
+        self._written = written
+
+    async def apply(self, events: Sequence[Event]) -> None:
+        for scope, messages in _by_scope(events):
+            found = [
+                fact for message in messages for fact in facts_in(message, registry=self._registry)
+            ]
+            if found:
+                await self._journal.append(scope, fact_events(found), now=self._clock())
+                self._written()
+
+
+class SemanticProjection:
+    name = "semantic"
+    kinds = (FACT,)
+
+    def __init__(self, semantic: SemanticMemory) -> None:
+        self._semantic = semantic
+
+    async def apply(self, events: Sequence[Event]) -> None:
+        for event in events:
+            await self._semantic.apply(event.scope, Assertion.from_json(event.body))
+
+
+def fact_events(assertions: Iterable[Assertion]) -> list[NewEvent]:
+    """Facts as events for the journal, keyed by the assertion: asserting again changes nothing."""
+    return [
+        NewEvent(
+            kind=FACT,
+            key=f"fact:{assertion.id}",
+            body=assertion.to_json(),
+            event_time=assertion.valid_from,
+        )
+        for assertion in assertions
+    ]
+
+
+def _by_scope(
+    events: Sequence[Event],
+) -> Iterable[tuple[Scope, list[RecordedMessage]]]:
+    ordered = sorted(events, key=lambda e: (e.scope.tenant, e.scope.user, e.position))
+    for scope, group in groupby(ordered, key=lambda e: e.scope):
+        yield scope, [RecordedMessage.from_json(event.body) for event in group]
+
+
+def _by_session(
+    events: Sequence[Event],
+) -> Iterable[tuple[tuple[Scope, str], list[RecordedMessage]]]:
+    for scope, messages in _by_scope(events):
+        ordered = sorted(messages, key=lambda message: (message.session, message.seq))
+        for session, group in groupby(ordered, key=lambda message: message.session):
+            yield (scope, session), list(group)

@@ -1,0 +1,168 @@
+"""Workers: how what the journal holds reaches the tiers, in the background.
+
+Each projection is fed the events after its cursor, in order, by one process at a time (a lease
+that dies with its holder). `apply` must be idempotent: after a crash the last batch comes again.
+
+A worker counts requests: `request()` is called after every write of this process and returns a
+ticket; `reached(ticket)` waits until everything written before has been applied, which is how a
+process reads its own writes. An event that cannot be applied is tried alone, `ATTEMPTS` times,
+then parked with its reason, so that one bad item never stops the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from memory.errors import AlreadyRunning, TierUnavailable
+from memory.journal import Event, Journal
+from memory.models import Value
+
+BATCH = 256
+ATTEMPTS = 3
+POLL = timedelta(seconds=5)
+"""How often a worker looks for events that a process now gone has left behind."""
+FIRST_PAUSE = timedelta(milliseconds=200)
+LONGEST_PAUSE = timedelta(seconds=30)
+LEASE_POLL = timedelta(milliseconds=20)
+
+_log = logging.getLogger(__name__)
+
+Clock = Callable[[], datetime]
+
+
+class Projection(Protocol):
+    """One way to read the journal into a store. Applying an event twice changes nothing."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kinds(self) -> tuple[str, ...]: ...
+
+    async def apply(self, events: Sequence[Event]) -> None:
+        """Raises TierUnavailable when the store did not answer: the batch is tried again later."""
+
+
+class Lag(Value):
+    """How far a projection is: events still to apply, events set aside, the last error if any."""
+
+    projection: str
+    behind: int
+    parked: int
+    error: str = ""
+
+
+class Worker:
+    """Feeds one projection for as long as `run` runs."""
+
+    def __init__(self, journal: Journal, projection: Projection, clock: Clock) -> None:
+        self.projection = projection
+        self.error = ""
+        self._journal = journal
+        self._clock = clock
+        self._requested = 1  # what an earlier process left behind
+        self._reached = 0
+        self._wake = asyncio.Event()
+        self._moved = asyncio.Condition()
+
+    def request(self) -> int:
+        """Ask for everything written so far to be applied; returns the ticket to wait for."""
+        self._requested += 1
+        self._wake.set()
+        return self._requested
+
+    async def reached(self, ticket: int, timeout: timedelta) -> bool:
+        """Wait for a ticket. False when the store is failing or the time is up."""
+        try:
+            async with asyncio.timeout(timeout.total_seconds()), self._moved:
+                await self._moved.wait_for(lambda: self._reached >= ticket or bool(self.error))
+        except TimeoutError:
+            return False
+        return self._reached >= ticket
+
+    async def run(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            ticket = self._requested
+            self._wake.clear()
+            try:
+                await self._drain()
+            except AlreadyRunning:
+                await asyncio.sleep(LEASE_POLL.total_seconds())
+                self._wake.set()
+            except Exception as error:
+                await self._say(error)
+                await self._rest(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
+                continue
+            else:
+                pause = FIRST_PAUSE
+                async with self._moved:
+                    self.error = ""
+                    self._reached = max(self._reached, ticket)
+                    self._moved.notify_all()
+            if self._requested == ticket:
+                await self._rest(POLL)
+
+    async def lag(self) -> Lag:
+        name = self.projection.name
+        waiting = await self._journal.events(
+            after=await self._journal.cursor(name), kinds=self.projection.kinds, limit=10_000
+        )
+        parked = await self._journal.parked(name)
+        return Lag(projection=name, behind=len(waiting), parked=len(parked), error=self.error)
+
+    async def _drain(self) -> None:
+        name, kinds = self.projection.name, self.projection.kinds
+        async with self._journal.lease(f"projection:{name}"):
+            after = await self._journal.cursor(name)
+            while batch := await self._journal.events(after=after, kinds=kinds, limit=BATCH):
+                await self._apply(batch)
+                after = batch[-1].position
+                await self._journal.advance(name, after, now=self._clock())
+
+    async def _apply(self, batch: Sequence[Event]) -> None:
+        try:
+            await self.projection.apply(batch)
+        except TierUnavailable:
+            raise
+        except Exception as error:
+            if len(batch) > 1:
+                for event in batch:
+                    await self._apply([event])
+            else:
+                await self._retry_alone(batch[0], error)
+
+    async def _retry_alone(self, event: Event, error: Exception) -> None:
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return await self.projection.apply([event])
+            except TierUnavailable:
+                raise
+            except Exception as again:
+                error = again
+        name = self.projection.name
+        reason = f"{type(error).__name__}: {error}"
+        _log.error("%s: event %d is set aside: %s", name, event.position, type(error).__name__)
+        await self._journal.park(name, event.position, reason, now=self._clock())
+
+    async def _say(self, error: Exception) -> None:
+        """Make a failure visible. One that is no store's silence is a bug: it keeps its trace."""
+        said = str(error) if isinstance(error, TierUnavailable) else repr(error)
+        if said != self.error:
+            trace = None if isinstance(error, TierUnavailable) else error
+            _log.warning("%s waits: %s", self.projection.name, said, exc_info=trace)
+        async with self._moved:
+            self.error = said
+            self._moved.notify_all()
+
+    async def _rest(self, longest: timedelta) -> None:
+        try:
+            async with asyncio.timeout(longest.total_seconds()):
+                await self._wake.wait()
+        except TimeoutError:
+            return
