@@ -6,7 +6,7 @@ aware and in UTC. `to_json` gives what `memory.codec.encode` takes; `from_json` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
@@ -161,11 +161,51 @@ class Message(Value):
             raise ValueError(f"tool_calls belong to the assistant, not to {self.role.value}")
         return self
 
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> Self:
+        """A message of an OpenAI-style mapping (also `tool_calls` with a nested `function`).
+
+        Fields that are not of the shape are refused. Raises InvalidInput.
+        """
+        data = dict(given)
+        if isinstance(data.get("content"), list):
+            data["content"] = tuple(data["content"])
+        if data.get("tool_calls") is not None:
+            data["tool_calls"] = tuple(_flat_call(call) for call in data["tool_calls"])
+        else:
+            data.pop("tool_calls", None)
+        return cls.from_json(data)
+
+    def map_text(self, change: Callable[[str], str]) -> Self:
+        """The message with `change` done to its content's text, part by part."""
+        if isinstance(self.content, str):
+            changed: str | tuple[JsonObject, ...] = change(self.content)
+        elif self.content:
+            changed = tuple(
+                {**part, "text": change(part["text"])} if isinstance(part.get("text"), str) else part
+                for part in self.content
+            )
+        else:
+            return self
+        return self if changed == self.content else self.model_copy(update={"content": changed})
+
     def require_content(self) -> Self:
         """Itself, or EmptyInput when there is nothing in it."""
         if self.is_empty:
             raise EmptyInput(f"the {self.role.value} message is empty")
         return self
+
+
+def _flat_call(call: Any) -> Any:
+    """A tool call without OpenAI's `function` nesting; anything else as it is, to be judged."""
+    if isinstance(call, Mapping) and isinstance(call.get("function"), Mapping):
+        function = call["function"]
+        return {
+            "id": call.get("id"),
+            "name": function.get("name"),
+            "arguments": function.get("arguments", "{}"),
+        }
+    return call
 
 
 class RecordedMessage(Message):

@@ -75,6 +75,11 @@ class Worker:
         self._wake.set()
         return self._requested
 
+    @property
+    def ticket(self) -> int:
+        """The ticket of the newest request."""
+        return self._requested
+
     async def reached(self, ticket: int, timeout: timedelta) -> bool:
         """Wait for a ticket. False when the store is failing or the time is up."""
         try:

@@ -1,0 +1,666 @@
+"""The front door: Memory, a user's memory, and a session. The only module that knows all tiers.
+
+    async with Memory.open() as memory:
+        session = memory.user("ada").session("monday")
+        context = await session.build_context("Where shall we eat tonight?")
+        await session.record(user="Where shall we eat tonight?", assistant="At Luigi's.")
+
+A write is in the journal when it returns; workers bring it to the tiers. A read first waits, for a
+bounded time, until the tiers have what this process wrote. A tier that does not answer is named in
+the result's `unavailable`; what lags is said in its `warnings`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import JsonValue
+
+from memory import filters, recall
+from memory.chroma import open_chroma
+from memory.codec import content_id
+from memory.context import ContextParts, assemble, strip_fences
+from memory.embedding import Embedder, open_embedder
+from memory.episodic import EpisodicMemory
+from memory.errors import EmptyInput, InvalidInput, NotFound, TierUnavailable
+from memory.ids import ENTROPY_BYTES, ulid
+from memory.journal import Journal, SessionInfo, SnapshotStore
+from memory.lexical import LexicalIndex
+from memory.local import default_folder, local_stack
+from memory.models import (
+    Assertion,
+    Context,
+    Fact,
+    Health,
+    JsonObject,
+    Message,
+    Recall,
+    Recalled,
+    RecordedMessage,
+    Role,
+    Scope,
+    Value,
+    Window,
+    valid_name,
+)
+from memory.projections import (
+    EpisodicProjection,
+    ExtractProjection,
+    SemanticProjection,
+    Windows,
+    WorkingProjection,
+    fact_events,
+)
+from memory.semantic import SELF, SemanticMemory, open_semantic
+from memory.semantic import names as entity_names
+from memory.semantic.predicates import Registry
+from memory.settings import Settings
+from memory.snapshots import Snapshots
+from memory.tokens import TokenCounter
+from memory.worker import Lag, Worker
+from memory.working import WorkingMemory, open_redis
+
+T = TypeVar("T")
+Clock = Callable[[], datetime]
+Given = str | Message | Mapping[str, Any]
+"""A message as a caller may give it: text, a Message, or an OpenAI-style mapping."""
+
+READ_WAIT = timedelta(seconds=2)
+"""The longest that a read waits for this process's own writes to reach the tiers."""
+CANDIDATES = 50
+"""Episodes that each arm offers to the fusion, at least."""
+KNOWN = 200
+"""Facts that are looked at for one context, at most."""
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Recorded(Value):
+    """What `record` has made durable."""
+
+    messages: tuple[RecordedMessage, ...]
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Everything that an open memory is made of."""
+
+    settings: Settings
+    clock: Clock
+    journal: Journal
+    counter: TokenCounter
+    registry: Registry
+    embedder: Embedder
+    working: WorkingMemory
+    windows: Windows
+    episodic: EpisodicMemory
+    lexical: LexicalIndex
+    semantic: SemanticMemory
+    snapshots: Snapshots
+    workers: dict[str, Worker] = field(default_factory=dict)
+
+    def written(self) -> None:
+        for name in ("working", "episodic", "extract"):
+            self.workers[name].request()
+
+    def new_id(self) -> str:
+        return ulid(self.clock(), secrets.token_bytes(ENTROPY_BYTES))
+
+
+class Memory:
+    """An open memory. `Memory.open()` makes one; it closes what it opened."""
+
+    def __init__(self, parts: _Parts) -> None:
+        self._parts = parts
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        folder: Path | str | None = None,
+        *,
+        settings: Settings | None = None,
+        registry: Registry | None = None,
+        clock: Clock = utc_now,
+    ) -> AsyncIterator[Memory]:
+        """Open the memory in `folder` (else TRIMEM_HOME, else the user's data folder), or at the
+        URLs that the settings give. Stores that do not answer are no error until they are asked;
+        the journal must. Raises ConfigurationError, TierUnavailable.
+        """
+        settings = settings or Settings()
+        async with AsyncExitStack() as stack:
+            parts = await _open_parts(stack, folder, settings, registry, clock)
+            for projection in (
+                WorkingProjection(parts.windows),
+                EpisodicProjection(parts.episodic),
+                ExtractProjection(
+                    parts.journal, parts.registry, clock, lambda: parts.workers["semantic"].request()
+                ),
+                SemanticProjection(parts.semantic),
+            ):
+                parts.workers[projection.name] = Worker(parts.journal, projection, clock)
+            tasks = [asyncio.create_task(worker.run()) for worker in parts.workers.values()]
+            stack.push_async_callback(_cancel, tasks)
+            yield cls(parts)
+
+    def user(self, name: str, *, tenant: str | None = None) -> UserMemory:
+        """The memory of one user. Raises InvalidScope."""
+        tenant = self._parts.settings.tenant if tenant is None else tenant
+        return UserMemory(self._parts, Scope.of(tenant, name))
+
+    async def settled(self, timeout: timedelta | None = None) -> bool:
+        """Wait until the tiers have everything written so far. False when one cannot have it."""
+        return await _settled(self._parts, timeout or timedelta(days=1))
+
+    async def lags(self) -> list[Lag]:
+        """How far each projection is."""
+        return [await worker.lag() for worker in self._parts.workers.values()]
+
+    async def health(self) -> list[Health]:
+        """Each part: whether it answers, its version, and what is wrong."""
+        parts = self._parts
+        return list(
+            await asyncio.gather(
+                parts.journal.health(),
+                parts.working.health(),
+                parts.episodic.health(),
+                parts.semantic.health(),
+            )
+        )
+
+    async def scopes(self) -> list[Scope]:
+        """Everybody who has a memory here: for operators and nightly jobs."""
+        return await self._parts.journal.scopes()
+
+
+class UserMemory:
+    """What is remembered of one user in one tenant."""
+
+    def __init__(self, parts: _Parts, scope: Scope) -> None:
+        self._parts = parts
+        self.scope = scope
+
+    def session(self, name: str, *, agent: str | None = None) -> Session:
+        """One conversation. It need not exist yet. Raises InvalidScope."""
+        valid_name("session", name)
+        if agent is not None:
+            valid_name("agent", agent)
+        return Session(self, name, agent)
+
+    async def sessions(self) -> list[SessionInfo]:
+        """The user's conversations, the newest first."""
+        return await self._parts.journal.sessions(self.scope)
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        where: Mapping[str, JsonValue] | None = None,
+        session: str | None = None,
+        agent: str | None = None,
+    ) -> Recall:
+        """The episodes and facts that answer `query` best, at most `k` episodes.
+
+        `where` filters by metadata, session, agent, role and event_time (see memory.filters); it
+        can only narrow. A blank query finds nothing. Raises InvalidFilter.
+        """
+        parts = self._parts
+        accepts = filters.compile(_narrowed(where, session, agent))
+        k = parts.settings.recall_k if k is None else k
+        if k < 1:
+            raise InvalidInput(f"k must be at least 1, not {k}")
+        warnings = await self._await_own_writes()
+        now = parts.clock()
+        wants_all = where is None and session is None and agent is None
+        episodes, facts = await asyncio.gather(
+            self._episodes(query, k=k, accepts=None if wants_all else accepts, now=now),
+            self._known(query, now=now) if wants_all else _nothing(),
+        )
+        return _merged(episodes, facts, warnings)
+
+    async def facts(
+        self,
+        about: str | None = None,
+        *,
+        predicate: str | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        history: bool = False,
+    ) -> list[Fact]:
+        """What is known (about one name): true at `as_of`, by default now; as believed at
+        `known_at`, by default now. `history=True` gives every version ever. Raises TierUnavailable.
+        """
+        await self._await_own_writes()
+        moment = None if history else (as_of or self._parts.clock())
+        return await self._parts.semantic.facts(
+            self.scope,
+            about=about,
+            predicate=predicate,
+            as_of=moment,
+            known_at=known_at,
+            history=history,
+        )
+
+    async def assert_fact(
+        self,
+        subject: str,
+        predicate: str,
+        object: str,
+        *,
+        holds: bool = True,
+        valid_from: datetime | None = None,
+        valid_to: datetime | None = None,
+        sources: Sequence[str] = (),
+        attributes: Mapping[str, JsonValue] | None = None,
+    ) -> Assertion:
+        """State a fact (or, with `holds=False`, that it holds no longer). Durable when it returns.
+
+        `sources` are message ids. Whether a newer fact supersedes comes from the registry of
+        predicates. Raises InvalidInput, EmptyInput.
+        """
+        parts = self._parts
+        now = parts.clock()
+        assertion = parts.registry.assertion(
+            id=parts.new_id(),
+            subject=subject,
+            predicate=predicate,
+            object=object,
+            holds=holds,
+            valid_from=valid_from or now,
+            valid_to=valid_to,
+            learnt_at=now,
+            sources=tuple(sources),
+            origin="stated",
+            attributes=dict(attributes or {}),
+        )
+        await parts.journal.append(self.scope, fact_events([assertion]), now=now)
+        parts.workers["semantic"].request()
+        return assertion
+
+    async def snapshots(
+        self, session: str | None = None, *, limit: int = 50, before: str | None = None
+    ) -> list[SnapshotInfo]:
+        """The contexts that were built, the newest first."""
+        return await self._parts.snapshots.log(self.scope, session, limit=limit, before=before)
+
+    async def snapshot(self, snapshot_id: str) -> Context:
+        """The context as it was built. Raises NotFound, Corrupt, SchemaTooNew."""
+        return await self._parts.snapshots.show(self.scope, snapshot_id)
+
+    async def replay(self, snapshot_id: str) -> Replay:
+        """The recorded bytes and their proof, from the journal alone. Raises as `snapshot` does."""
+        return await self._parts.snapshots.replay(self.scope, snapshot_id)
+
+    async def diff(self, before: str, after: str) -> Diff:
+        """What changed from one context to another. Raises as `snapshot` does."""
+        return await self._parts.snapshots.diff(self.scope, before, after)
+
+    async def _await_own_writes(self) -> tuple[str, ...]:
+        behind = await _lagging(self._parts, READ_WAIT)
+        return tuple(f"{name} memory has not caught up with what was recorded" for name in behind)
+
+    # --- arms of recall -------------------------------------------------------------------------
+
+    async def _episodes(
+        self, query: str, *, k: int, accepts: Accepts | None, now: datetime
+    ) -> Recall:
+        """Episodes for the query. With a filter, looks further until k are found or all are seen."""
+        if not query.strip():
+            return Recall()
+        parts, wanted = self._parts, max(CANDIDATES, 4 * k)
+        vector, unembedded = await _or_named("episodic", _embed_query(parts.embedder, query))
+        while True:
+            (dense, no_dense), (lexical, no_lexical) = await asyncio.gather(
+                _or_named("episodic", parts.episodic.nearest(self.scope, vector, wanted))
+                if vector is not None
+                else _absent(unembedded),
+                _or_named("lexical", parts.lexical.search(self.scope, query, wanted)),
+            )
+            ids = [hit.id for hit in (*(dense or ()), *(lexical or ()))]
+            found = await parts.episodic.episodes(self.scope, ids)
+            kept = {id: e for id, e in found.items() if accepts is None or accepts(filters.view(e))}
+            exhausted = max(len(dense or ()), len(lexical or ())) < wanted
+            if accepts is None or exhausted or len(kept) >= k:
+                break
+            wanted *= 4
+        ranked, dropped = recall.fuse(
+            [hit for hit in dense or () if hit.id in kept],
+            [hit for hit in lexical or () if hit.id in kept],
+            kept,
+            query=query,
+            k=k,
+            now=now,
+        )
+        return Recall(
+            items=tuple(ranked),
+            dropped=tuple(dropped),
+            unavailable=tuple(dict.fromkeys(name for name in (no_dense, no_lexical) if name)),
+        )
+
+    async def _known(self, query: str, *, now: datetime) -> Recall:
+        """Facts for the query: those about whom it names, and those about the user."""
+        parts = self._parts
+        keys = [entity_names.key(SELF), *entity_names.mentions(query)]
+        facts, missing = await _or_named(
+            "semantic",
+            parts.semantic.mentioned(self.scope, keys, as_of=now, limit=KNOWN),
+        )
+        ranked = recall.rank_facts(facts or (), query, now=now)
+        return Recall(items=tuple(ranked), unavailable=(missing,) if missing else ())
+
+
+class Session:
+    """One conversation of one user."""
+
+    def __init__(self, user: UserMemory, name: str, agent: str | None) -> None:
+        self._user = user
+        self._parts = user._parts
+        self.scope = user.scope
+        self.name = name
+        self.agent = agent
+
+    async def record(
+        self,
+        user: str | None = None,
+        assistant: str | None = None,
+        *,
+        messages: Sequence[Given] | None = None,
+        event_time: datetime | None = None,
+        key: str | None = None,
+        keys: Sequence[str] | None = None,
+    ) -> Recorded:
+        """Remember a turn, or any messages in order. Durable when it returns.
+
+        With `key` (or one of `keys` per message) recording the same again changes nothing, so a
+        call whose outcome is unknown can be repeated. `event_time` is when it was said, for
+        messages that do not say so themselves; None means now. Memory blocks that `build_context`
+        put into a text are taken out again. Raises EmptyInput, InvalidInput; nothing is stored then.
+        """
+        given = _given(user, assistant, messages)
+        if not given:
+            raise EmptyInput("nothing to record: give user, assistant or messages")
+        if keys is None:
+            base = key if key is not None else self._parts.new_id()
+            keys = [f"{base}:{index}" for index in range(len(given))]
+        if len(keys) != len(given):
+            raise InvalidInput(f"{len(given)} messages with {len(keys)} keys")
+        now = self._parts.clock()
+        ready = [_as_recorded(message, event_time) for message in given]
+        stored = await self._parts.journal.append_messages(
+            self.scope,
+            self.name,
+            list(zip(keys, ready, strict=True)),
+            agent=self.agent,
+            now=now,
+        )
+        self._parts.written()
+        return Recorded(messages=tuple(stored))
+
+    async def build_context(
+        self,
+        message: Given,
+        *,
+        budget: int | None = None,
+        system: str | None = None,
+        reserve: int | None = None,
+        k: int | None = None,
+    ) -> Context:
+        """Everything the model should see for `message`, within `budget` tokens, and why.
+
+        `budget` covers all messages and `reserve`, the room left for the answer. `k` is the most
+        episodes that are recalled. The context is kept as a snapshot before it is returned.
+        Raises BudgetError when system, message and reserve alone do not fit; EmptyInput.
+        """
+        parts, user = self._parts, self._user
+        new = _as_message(message, Role.USER).require_content()
+        policy = parts.settings
+        warnings = await user._await_own_writes()
+        now = parts.clock()
+        (window, no_window), episodes, facts = await asyncio.gather(
+            self._window(),
+            user._episodes(new.text, k=k or policy.recall_k, accepts=None, now=now),
+            user._known(new.text, now=now),
+        )
+        context = assemble(
+            ContextParts(
+                system=system,
+                window=window,
+                message=new,
+                facts=facts.items,
+                episodes=episodes.items,
+                dropped=(*episodes.dropped, *facts.dropped),
+                unavailable=_all_named(no_window, *episodes.unavailable, *facts.unavailable),
+                warnings=warnings,
+                budget=policy.budget if budget is None else budget,
+                reserve=policy.reserve if reserve is None else reserve,
+                now=now,
+            ),
+            counter=parts.counter,
+        )
+        snapshot_id = parts.new_id()
+        await parts.snapshots.record(
+            self.scope, self.name, context, snapshot_id=snapshot_id, now=now
+        )
+        return context.model_copy(update={"snapshot_id": snapshot_id})
+
+    async def window(self) -> Window:
+        """Working memory of this session, as the next context would see it."""
+        return (await self._window())[0]
+
+    async def messages(self, *, after_seq: int = 0) -> list[RecordedMessage]:
+        """Every message that was ever recorded here, oldest first."""
+        return await self._parts.journal.messages(self.scope, self.name, after_seq=after_seq)
+
+    async def _window(self) -> tuple[Window, str | None]:
+        """The window; from the journal, and naming the tier, when Redis does not answer."""
+        windows = self._parts.windows
+        window, missing = await _or_named("working", windows.read(self.scope, self.name))
+        if window is None:
+            window = await windows.from_journal(self.scope, self.name)
+        return window, missing
+
+
+# --- opening -----------------------------------------------------------------------------------
+
+
+async def _open_parts(
+    stack: AsyncExitStack,
+    folder: Path | str | None,
+    settings: Settings,
+    registry: Registry | None,
+    clock: Clock,
+) -> _Parts:
+    embedder = asyncio.create_task(open_embedder(settings))
+    stack.push_async_callback(_cancel, [embedder])
+    urls = await _store_urls(stack, folder, settings)
+    counter = await asyncio.to_thread(
+        TokenCounter, settings.model, tokenizer_dir=settings.tokenizer_dir
+    )
+    journal = await stack.enter_async_context(Journal.open(urls.journal, timeout=settings.timeout))
+    redis = await stack.enter_async_context(open_redis(urls.redis, timeout=settings.timeout))
+    chroma = await stack.enter_async_context(open_chroma(urls.chroma, timeout=settings.timeout))
+    semantic = await stack.enter_async_context(
+        open_semantic(urls.neo4j, journal, timeout=settings.timeout)
+    )
+    working = WorkingMemory(redis, ttl=settings.session_ttl)
+    ready = await embedder
+    stack.push_async_callback(ready.close)
+    return _Parts(
+        settings=settings,
+        clock=clock,
+        journal=journal,
+        counter=counter,
+        registry=registry or Registry.default(),
+        embedder=ready,
+        working=working,
+        windows=Windows(
+            journal,
+            working,
+            counter,
+            limit=settings.window_tokens,
+            summary_limit=settings.summary_tokens,
+            clock=clock,
+        ),
+        episodic=EpisodicMemory(journal, chroma, ready),
+        lexical=LexicalIndex(journal),
+        semantic=semantic,
+        snapshots=Snapshots(SnapshotStore(journal)),
+    )
+
+
+@dataclass(frozen=True)
+class _Urls:
+    journal: str
+    redis: str
+    chroma: str
+    neo4j: str | None
+
+
+async def _store_urls(
+    stack: AsyncExitStack, folder: Path | str | None, settings: Settings
+) -> _Urls:
+    """Where each store lives: as the settings say, the rest in the local stack."""
+    given = {
+        name: url.get_secret_value() if url else None
+        for name, url in (
+            ("journal", settings.journal_url),
+            ("redis", settings.redis_url),
+            ("chroma", settings.chroma_url),
+            ("neo4j", settings.neo4j_url),
+        )
+    }
+    if given["journal"] and given["redis"] and given["chroma"]:
+        return _Urls(given["journal"], given["redis"], given["chroma"], given["neo4j"])
+    local = await stack.enter_async_context(
+        local_stack(
+            default_folder(Path(folder) if folder is not None else settings.home),
+            idle=settings.idle,
+            timeout=settings.timeout,
+            parts=frozenset(name for name in ("redis", "chroma") if not given[name]),
+        )
+    )
+    return _Urls(
+        given["journal"] or local.journal_url,
+        given["redis"] or local.redis_url,
+        given["chroma"] or local.chroma_url,
+        given["neo4j"],
+    )
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# --- what was given ----------------------------------------------------------------------------
+
+
+def _given(
+    user: str | None, assistant: str | None, messages: Sequence[Given] | None
+) -> list[Message]:
+    turn = [
+        Message(role=role, content=text)
+        for role, text in ((Role.USER, user), (Role.ASSISTANT, assistant))
+        if text is not None
+    ]
+    return [*turn, *(_as_message(message, None) for message in messages or ())]
+
+
+def _as_message(given: Given, role: Role | None) -> Message:
+    """A Message of what a caller gave. Text alone needs a role."""
+    if isinstance(given, Message):
+        return given
+    if isinstance(given, str):
+        if role is None:
+            raise InvalidInput("a message needs a role: give a mapping or a Message")
+        return Message(role=role, content=given)
+    return Message.parse(given)
+
+
+def _as_recorded(message: Message, event_time: datetime | None) -> Message:
+    """The message without the memory blocks that a context put into it, and with its time."""
+    stripped = message.map_text(strip_fences).require_content()
+    if stripped.event_time is None and event_time is not None:
+        return stripped.model_copy(update={"event_time": as_utc(event_time)})
+    return stripped
+
+
+# --- putting together --------------------------------------------------------------------------
+
+
+async def _settled(parts: _Parts, timeout: timedelta) -> bool:
+    return not await _lagging(parts, timeout)
+
+
+async def _lagging(parts: _Parts, timeout: timedelta) -> list[str]:
+    """The tiers that have not got what this process wrote, after waiting for them."""
+    workers = parts.workers
+    first = [workers[name] for name in ("working", "episodic", "extract")]
+    tickets = [worker.ticket for worker in first]
+    done = await asyncio.gather(
+        *(worker.reached(ticket, timeout) for worker, ticket in zip(first, tickets, strict=True))
+    )
+    semantic = workers["semantic"]  # after `extract`, which gives it work
+    known = await semantic.reached(semantic.ticket, timeout)
+    names = [worker.projection.name for worker, ok in zip(first, done, strict=True) if not ok]
+    if "extract" in names or not known:
+        names = [name for name in names if name != "extract"] + ["semantic"]
+    return names
+
+
+async def _or_named(tier: str, work: Awaitable[T]) -> tuple[T | None, str | None]:
+    """The result, or None and the tier's name when it did not answer."""
+    try:
+        return await work, None
+    except TierUnavailable as error:
+        if error.tier == "journal":
+            raise
+        return None, error.tier
+    except EmbeddingFailed:
+        return None, tier
+
+
+async def _absent(name: str | None) -> tuple[None, str | None]:
+    return None, name
+
+
+async def _nothing() -> Recall:
+    return Recall()
+
+
+async def _embed_query(embedder: Embedder, query: str) -> NDArray[np.float32]:
+    return (await embedder.embed([plain(query)], role="query"))[0]
+
+
+def _narrowed(
+    where: Mapping[str, JsonValue] | None, session: str | None, agent: str | None
+) -> Mapping[str, JsonValue] | None:
+    conditions: list[JsonValue] = [dict(where)] if where else []
+    conditions += [
+        {name: value} for name, value in (("session", session), ("agent", agent)) if value
+    ]
+    return {"$and": conditions} if conditions else None
+
+
+def _all_named(*names: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _merged(episodes: Recall, facts: Recall, warnings: tuple[str, ...]) -> Recall:
+    return Recall(
+        items=(*episodes.items, *facts.items),
+        dropped=(*episodes.dropped, *facts.dropped),
+        unavailable=_all_named(*episodes.unavailable, *facts.unavailable),
+        warnings=warnings,
+    )
