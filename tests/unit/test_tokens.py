@@ -203,9 +203,8 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, damaged: bytes) -> None:
     assert not TokenCounter(tokenizer_dir=tmp_path).exact
 
 
-@given(st.text())
-def test_the_estimate_is_never_below_the_count_for_any_characters(text: str) -> None:
-    """Random characters, most of them outside ASCII."""
+@given(st.text() | st.text("aAbQxzZ01 \n+/=", max_size=400))
+def test_the_estimate_is_never_below_the_count(text: str) -> None:
     assert tokens._estimate(text) >= COUNTER.count(text)
 
 
