@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from memory import filters, recall
@@ -29,20 +31,20 @@ from memory.codec import content_id
 from memory.context import ContextParts, assemble, strip_fences
 from memory.embedding import Embedder, open_embedder
 from memory.episodic import EpisodicMemory
-from memory.errors import EmptyInput, InvalidInput, NotFound, TierUnavailable
+from memory.errors import EmbeddingFailed, EmptyInput, InvalidInput, TierUnavailable
 from memory.ids import ENTROPY_BYTES, ulid
-from memory.journal import Journal, SessionInfo, SnapshotStore
+from memory.journal import Journal, NewEvent, SessionInfo, SnapshotInfo, SnapshotStore
 from memory.lexical import LexicalIndex
 from memory.local import default_folder, local_stack
 from memory.models import (
     Assertion,
     Context,
+    Episode,
     Fact,
     Health,
     JsonObject,
     Message,
     Recall,
-    Recalled,
     RecordedMessage,
     Role,
     Scope,
@@ -51,6 +53,7 @@ from memory.models import (
     valid_name,
 )
 from memory.projections import (
+    ARCHIVED,
     EpisodicProjection,
     ExtractProjection,
     SemanticProjection,
@@ -62,7 +65,9 @@ from memory.semantic import SELF, SemanticMemory, open_semantic
 from memory.semantic import names as entity_names
 from memory.semantic.predicates import Registry
 from memory.settings import Settings
-from memory.snapshots import Snapshots
+from memory.snapshots import Diff, Replay, Snapshots
+from memory.text import plain
+from memory.times import as_utc
 from memory.tokens import TokenCounter
 from memory.worker import Lag, Worker
 from memory.working import WorkingMemory, open_redis
@@ -143,7 +148,10 @@ class Memory:
                 WorkingProjection(parts.windows),
                 EpisodicProjection(parts.episodic),
                 ExtractProjection(
-                    parts.journal, parts.registry, clock, lambda: parts.workers["semantic"].request()
+                    parts.journal,
+                    parts.registry,
+                    clock,
+                    lambda: parts.workers["semantic"].request(),
                 ),
                 SemanticProjection(parts.semantic),
             ):
@@ -177,9 +185,27 @@ class Memory:
             )
         )
 
+    # --- for operators and nightly jobs -----------------------------------------------------------
+
+    @property
+    def settings(self) -> Settings:
+        return self._parts.settings
+
     async def scopes(self) -> list[Scope]:
-        """Everybody who has a memory here: for operators and nightly jobs."""
+        """Everybody who has a memory here."""
         return await self._parts.journal.scopes()
+
+    def exclusive(self, name: str) -> AbstractAsyncContextManager[None]:
+        """Hold `name` for this process alone. Raises AlreadyRunning at once if another has it."""
+        return self._parts.journal.lease(name)
+
+    async def note(self, name: str, value: JsonObject) -> None:
+        """Keep a small value about the store itself, such as when a job last ran."""
+        await self._parts.journal.set_meta(name, value)
+
+    async def noted(self, name: str) -> JsonValue | None:
+        """What was noted under `name`; None when nothing was."""
+        return await self._parts.journal.get_meta(name)
 
 
 class UserMemory:
@@ -304,6 +330,42 @@ class UserMemory:
     async def diff(self, before: str, after: str) -> Diff:
         """What changed from one context to another. Raises as `snapshot` does."""
         return await self._parts.snapshots.diff(self.scope, before, after)
+
+    async def episodes(self, *, archived: bool = False) -> list[Episode]:
+        """Everything that happened, oldest first; with `archived`, also what has faded."""
+        await self._await_own_writes()
+        return await self._parts.episodic.all(self.scope, archived=archived)
+
+    async def vectors(self, episodes: Sequence[Episode]) -> NDArray[np.float32]:
+        """The embeddings of episodes: (len(episodes), dims), a zero row where there is none."""
+        parts = self._parts
+        found = await parts.episodic.vectors(self.scope, [episode.id for episode in episodes])
+        rows = np.zeros((len(episodes), parts.embedder.dims), dtype=np.float32)
+        for row, episode in enumerate(episodes):
+            if (vector := found.get(episode.id)) is not None:
+                rows[row] = vector
+        return rows
+
+    async def archive(self, episode_ids: Sequence[str], *, run_id: str) -> None:
+        """Take episodes out of recall. They stay in the journal, which also says which run did it.
+
+        Archiving what is archived changes nothing.
+        """
+        if not episode_ids:
+            return
+        now = self._parts.clock()
+        body: JsonObject = {"run": run_id, "episodes": list(episode_ids)}
+        key = content_id("archived", run_id, *episode_ids)
+        event = NewEvent(kind=ARCHIVED, key=key, body=body, event_time=now)
+        await self._parts.journal.append(self.scope, [event], now=now)
+        await self._parts.episodic.archive(self.scope, episode_ids, archived=True)
+
+    async def promote(self, assertions: Sequence[Assertion]) -> None:
+        """Make facts of what recurred. Promoting the same again changes nothing."""
+        if assertions:
+            now = self._parts.clock()
+            await self._parts.journal.append(self.scope, fact_events(assertions), now=now)
+            self._parts.workers["semantic"].request()
 
     async def _await_own_writes(self) -> tuple[str, ...]:
         behind = await _lagging(self._parts, READ_WAIT)

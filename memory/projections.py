@@ -1,9 +1,9 @@
 """The four projections: what each does with the events it is fed. All are idempotent.
 
-    working    messages → the session's window in Redis, folded into a summary when it is full
-    episodic   messages → episodes: split, embedded once, indexed
-    extract    messages → facts that they state, back into the journal as events
-    semantic   facts    → the graph
+working    messages → the session's window in Redis, folded into a summary when it is full
+episodic   messages → episodes: split, embedded once, indexed
+extract    messages → facts that they state, back into the journal as events
+semantic   facts    → the graph
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from memory.semantic.predicates import Registry
 from memory.tokens import TokenCounter
 from memory.working import WorkingMemory
 
-MESSAGE, SUMMARY, FACT = "message", "summary", "fact"
+MESSAGE, SUMMARY, FACT, ARCHIVED = "message", "summary", "fact", "archived"
 """Kinds of event in the journal."""
 
 Clock = Callable[[], datetime]
@@ -50,9 +50,7 @@ class Windows:
         self._summary_limit = summary_limit
         self._clock = clock
 
-    async def append(
-        self, scope: Scope, session: str, messages: Sequence[RecordedMessage]
-    ) -> None:
+    async def append(self, scope: Scope, session: str, messages: Sequence[RecordedMessage]) -> None:
         tokens = [self._counter.message(message) for message in messages]
         if not await self._working.append(scope, session, messages, tokens):
             await self._working.rebuild(scope, session, await self.from_journal(scope, session))
@@ -120,9 +118,7 @@ class Windows:
 
 def _summary_event(session: str, summary: Summary, now: datetime) -> NewEvent:
     key = content_id("summary", session, str(summary.covers_to), summary.text)
-    return NewEvent(
-        kind=SUMMARY, key=key, session=session, body=summary.to_json(), event_time=now
-    )
+    return NewEvent(kind=SUMMARY, key=key, session=session, body=summary.to_json(), event_time=now)
 
 
 class WorkingProjection:
