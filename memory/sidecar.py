@@ -93,7 +93,7 @@ class Sidecar:
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                     pass_fds=(lock,),
-                    preexec_fn=partial(_sign, lock, port),  # noqa: PLW1509 - single-threaded starters
+                    preexec_fn=partial(_sign, lock, port),
                     user=user,
                     group=user,
                     extra_groups=None if user is None else (),

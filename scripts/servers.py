@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import glob
 import hashlib
 import os
 import pwd
@@ -33,7 +34,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from memory.sidecar import Sidecar, free_port, is_locked, wait_until  # noqa: E402
+from memory.sidecar import Sidecar, free_port, wait_until  # noqa: E402
 
 START_LIMIT = 90.0
 """Seconds that a server may take from its start to its first answer."""
@@ -189,7 +190,7 @@ def _only_one(lock: Path) -> Iterator[None]:
 
 
 def _password(home: Path) -> str:
-    """The password of the server in `home`; made when it is first asked for."""
+    """The password of the server in `home`, hexadecimal; made when it is first asked for."""
     file = home / "password"
     if not file.exists():
         file.touch(mode=0o600)
@@ -197,9 +198,12 @@ def _password(home: Path) -> str:
     return file.read_text("ascii")
 
 
-def _program(name: str, package: str, *places: Path) -> str:
-    """The path of a program, installed from Debian's packages when that is possible."""
-    found = _find(name, places)
+def _program(name: str, package: str, elsewhere: str = "") -> str:
+    """The path of a program, installed from Debian's packages when that is possible.
+
+    `elsewhere` is a pattern of folders to look into when it is not on the PATH.
+    """
+    found = _find(name, elsewhere)
     if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
         print(f"installing {package} …", file=sys.stderr)
         apt = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -208,21 +212,17 @@ def _program(name: str, package: str, *places: Path) -> str:
             ["apt-get", "install", "-y", "-q", "--no-install-recommends", package],
         ):
             subprocess.run(step, env=apt, stdout=subprocess.DEVNULL, check=False)
-        found = _find(name, places)
+        found = _find(name, elsewhere)
     if found is None:
         raise Missing(f"{name} is not here; install it first (Debian: apt-get install {package})")
     return found
 
 
-def _find(name: str, places: Sequence[Path]) -> str | None:
-    found = shutil.which(name)
-    if found is not None:
-        return found
-    return next((str(place / name) for place in places if (place / name).exists()), None)
-
-
-def _url_password(home: Path) -> str:
-    return _password(home)  # hexadecimal: nothing to escape
+def _find(name: str, elsewhere: str) -> str | None:
+    on_path = shutil.which(name)
+    if on_path is not None or not elsewhere:
+        return on_path
+    return max(glob.glob(f"{elsewhere}/{name}"), default=None)
 
 
 # --- Redis -------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def _redis_command(home: Path, port: int) -> Sequence[str]:
 
 
 def _redis_url(home: Path, port: int) -> str:
-    return f"redis://:{_url_password(home)}@127.0.0.1:{port}/0"
+    return f"redis://:{_password(home)}@127.0.0.1:{port}/0"
 
 
 def _redis_answers(home: Path, port: int) -> bool:
@@ -257,29 +257,20 @@ def _redis_answers(home: Path, port: int) -> bool:
 
 # --- PostgreSQL --------------------------------------------------------------------------------
 
-_POSTGRES_PLACES = tuple(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
-
 
 def _postgres_user() -> str | None:
     """PostgreSQL refuses to run as root; its package brings a user for it."""
     return "postgres" if os.geteuid() == 0 else None
 
 
-def _postgres_data(home: Path) -> Path:
-    """Its data folder, reached through a link when its user may not enter the project's folder."""
-    return home / "data"
-
-
 def _postgres_program(name: str) -> str:
-    places = tuple(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
-    found = next((str(place / name) for place in places if (place / name).exists()), None)
-    return found or _program(name, "postgresql", Path("/usr/lib/postgresql/15/bin"))
+    """From the newest version that is installed: Debian keeps these off the PATH."""
+    return _program(name, "postgresql", "/usr/lib/postgresql/*/bin")
 
 
 def _postgres_prepare(home: Path) -> None:
     initdb = _postgres_program("initdb")
-    data = _postgres_data(home)
-    if (data / "PG_VERSION").exists():
+    if (home / "data" / "PG_VERSION").exists():
         return
     place = _postgres_place(home)
     with tempfile.NamedTemporaryFile("w", prefix="trimem-", encoding="ascii") as password:
@@ -289,8 +280,10 @@ def _postgres_prepare(home: Path) -> None:
         if user is not None:
             os.chown(password.name, pwd.getpwnam(user).pw_uid, -1)
         subprocess.run(
-            [initdb, "-D", str(place), "-U", "trimem", f"--pwfile={password.name}"]
-            + ["-A", "scram-sha-256", "-E", "UTF8", "--locale=C.UTF-8"],
+            [
+                *(initdb, "-D", str(place), "-U", "trimem", f"--pwfile={password.name}"),
+                *("-A", "scram-sha-256", "-E", "UTF8", "--locale=C.UTF-8"),
+            ],
             cwd="/",
             env=ENV,
             user=user,
@@ -303,7 +296,7 @@ def _postgres_prepare(home: Path) -> None:
 
 def _postgres_place(home: Path) -> Path:
     """An empty private folder for the data that its user can reach, at `home`/data."""
-    data, user = _postgres_data(home), _postgres_user()
+    data, user = home / "data", _postgres_user()
     if user is None:
         data.mkdir(mode=0o700, exist_ok=True)
         return data
@@ -330,11 +323,11 @@ def _postgres_command(home: Path, port: int) -> Sequence[str]:
         "max_connections": "200",
     }
     settings = [part for key, value in options.items() for part in ("-c", f"{key}={value}")]
-    return [_postgres_program("postgres"), "-D", str(_postgres_data(home).resolve()), *settings]
+    return [_postgres_program("postgres"), "-D", str((home / "data").resolve()), *settings]
 
 
 def _postgres_url(home: Path, port: int) -> str:
-    return f"postgresql://trimem:{_url_password(home)}@127.0.0.1:{port}/postgres"
+    return f"postgresql://trimem:{_password(home)}@127.0.0.1:{port}/postgres"
 
 
 def _postgres_answers(home: Path, port: int) -> bool:
@@ -387,7 +380,9 @@ def _chroma_answers(home: Path, port: int) -> bool:
 
 _POM = Path(__file__).resolve().parent / "neo4j" / "pom.xml"
 _HEAP = ("-Xms256m", "-Xmx768m")
-_OPEN = tuple(f"--add-opens=java.base/{p}=ALL-UNNAMED" for p in ("java.nio", "java.io", "sun.nio.ch"))
+_OPEN = tuple(
+    f"--add-opens=java.base/{p}=ALL-UNNAMED" for p in ("java.nio", "java.io", "sun.nio.ch")
+)
 
 
 def _neo4j_prepare(home: Path) -> None:
@@ -395,16 +390,17 @@ def _neo4j_prepare(home: Path) -> None:
     jars = _neo4j_jars(home)
     for part in ("conf", "data", "logs", "plugins", "import", "run"):
         (home / part).mkdir(exist_ok=True)
-    if not (home / "password").exists():
+    if not (home / "prepared").exists():
         (home / "conf" / "neo4j.conf").write_text("dbms.usage_report.enabled=false\n", "utf-8")
+        admin = [java, "-cp", f"{jars}/*", "org.neo4j.cli.AdminTool"]
         subprocess.run(
-            [java, "-cp", f"{jars}/*", "org.neo4j.cli.AdminTool"]
-            + ["dbms", "set-initial-password", _password(home)],
+            [*admin, "dbms", "set-initial-password", _password(home)],
             cwd=home,
             env=_env(home),
             stdout=subprocess.DEVNULL,
             check=True,
         )
+        (home / "prepared").touch()
 
 
 def _neo4j_jars(home: Path) -> Path:
@@ -448,7 +444,7 @@ def _neo4j_command(home: Path, port: int) -> Sequence[str]:
 
 
 def _neo4j_url(home: Path, port: int) -> str:
-    return f"bolt://neo4j:{_url_password(home)}@127.0.0.1:{port}"
+    return f"bolt://neo4j:{_password(home)}@127.0.0.1:{port}"
 
 
 def _neo4j_answers(home: Path, port: int) -> bool:
@@ -457,8 +453,11 @@ def _neo4j_answers(home: Path, port: int) -> bool:
 
     address, login = f"bolt://127.0.0.1:{port}", ("neo4j", _password(home))
     try:
-        with neo4j.GraphDatabase.driver(address, auth=login, connection_timeout=5) as driver:
-            return bool(driver.execute_query("RETURN 1 AS one").records[0]["one"] == 1)
+        with (
+            neo4j.GraphDatabase.driver(address, auth=login, connection_timeout=5) as driver,
+            driver.session() as session,
+        ):
+            return session.run("RETURN 1 AS one").single(strict=True)["one"] == 1
     except (DriverError, Neo4jError, OSError):
         return False
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from memory.sidecar import Sidecar, free_port, wait_until
 PASSWORD = "correct-horse"
 _ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 _START_LIMIT = 20.0
+_SLOTS = ((0, 5460), (5461, 10922), (10923, 16383))
 
 
 def missing() -> str | None:
@@ -62,7 +63,7 @@ def sentinel(folder: Path) -> Iterator[str]:
         )
         watch = stack.enter_context(_redis(folder, "sentinel", ["--sentinel"], conf=conf))
         with redis.Redis(port=watch) as client:
-            _wait(lambda: len(client.sentinel_replicas("primary")) == 1, "the sentinel")
+            _wait(lambda: len(_replicas(client)) == 1, "the sentinel")
         yield f"redis+sentinel://:{PASSWORD}@127.0.0.1:{watch}/primary"
 
 
@@ -79,9 +80,8 @@ def cluster(folder: Path) -> Iterator[str]:
         nodes = [
             stack.enter_context(redis.Redis(port=port, password=PASSWORD)) for port, _ in ports
         ]
-        for (port, _), node, first in zip(ports, nodes, (0, 5461, 10922), strict=True):
+        for (port, _), node, (first, last) in zip(ports, nodes, _SLOTS, strict=True):
             _wait_for(f"redis://:{PASSWORD}@127.0.0.1:{port}/0")
-            last = min(first + 5460, 16383)
             node.execute_command("CLUSTER ADDSLOTSRANGE", first, last)
         for port, bus in ports[1:]:
             nodes[0].execute_command("CLUSTER MEET", "127.0.0.1", port, bus)
@@ -89,6 +89,10 @@ def cluster(folder: Path) -> Iterator[str]:
             _wait(lambda node=node: _whole(node), "the cluster")
         addresses = ",".join(f"127.0.0.1:{port}" for port, _ in ports)
         yield f"redis+cluster://:{PASSWORD}@{addresses}"
+
+
+def _replicas(sentinel: redis.Redis) -> list[object]:
+    return list(sentinel.execute_command("SENTINEL", "REPLICAS", "primary"))
 
 
 def _whole(node: redis.Redis) -> bool:
@@ -124,10 +128,10 @@ def _wait_for(url: str) -> None:
         _wait(lambda: bool(client.ping()), url)
 
 
-def _wait(condition: object, what: str) -> None:
+def _wait(condition: Callable[[], bool], what: str) -> None:
     def holds() -> bool:
         try:
-            return bool(condition())  # type: ignore[operator]
+            return condition()
         except redis.RedisError:
             return False
 
@@ -137,10 +141,12 @@ def _wait(condition: object, what: str) -> None:
 def _certificate(folder: Path) -> tuple[Path, Path]:
     key, certificate = folder / "key.pem", folder / "certificate.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-        + ["-nodes", "-days", "2", "-subj", "/CN=localhost"]
-        + ["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
-        + ["-keyout", str(key), "-out", str(certificate)],
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+            *("-nodes", "-days", "2", "-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"),
+            *("-keyout", str(key), "-out", str(certificate)),
+        ],
         check=True,
         capture_output=True,
     )
