@@ -182,7 +182,7 @@ class Message(Value):
             changed: str | tuple[JsonObject, ...] = change(self.content)
         elif self.content:
             changed = tuple(
-                {**part, "text": change(part["text"])} if isinstance(part.get("text"), str) else part
+                {**part, "text": change(text)} if isinstance(text := part.get("text"), str) else part
                 for part in self.content
             )
         else:
@@ -288,6 +288,8 @@ class Assertion(Value):
     `single` says that the subject has one such object at a time, so that a newer one supersedes;
     it is decided when asserted, so that replaying the journal gives the same facts. `sources` are
     message ids. `opposite` names a predicate that this one contradicts for the same object.
+    `said_at` is when it was said to hold still, where that is later than `valid_from` ("I moved
+    here last month"); None: only `valid_from` is known.
     """
 
     id: str
@@ -299,6 +301,7 @@ class Assertion(Value):
     opposite: str | None = None
     valid_from: Moment
     valid_to: Moment | None = None
+    said_at: Moment | None = None
     learnt_at: Moment
     sources: tuple[str, ...] = ()
     origin: Origin = "stated"
@@ -312,6 +315,10 @@ class Fact(Value):
     It was believed from `learnt_at` until `unlearnt_at` (None: still is); correcting a fact ends
     one version and begins another, so that both times can be asked `as_of`. `id` names the
     version, `fact_id` what all its versions share.
+
+    `attested` and `denied` are the moments at which it was said to hold, and not to hold; from
+    them the timeline is worked out again when something older is learnt later. A version with
+    `valid_to == valid_from` holds never: something ended of which no beginning is known.
     """
 
     id: str
@@ -327,6 +334,8 @@ class Fact(Value):
     origin: Origin = "stated"
     confidence: float = 1.0
     attributes: JsonObject = Field(default_factory=dict)
+    attested: tuple[Moment, ...] = ()
+    denied: tuple[Moment, ...] = ()
 
     def holds_at(self, moment: datetime) -> bool:
         return self.valid_from <= moment and (self.valid_to is None or moment < self.valid_to)
