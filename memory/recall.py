@@ -1,0 +1,532 @@
+"""Recall: what two arms found, put into one order, with a floor. Pure over the candidates.
+
+An episode's score is a number in [0, 1] that means the same for every query:
+
+    meaning   (cosine - low) / (high - low), within [0, 1]; low and high are the embedder's:
+              what unrelated texts reach, and what a good paraphrase does (`Calibration`)
+    words     BM25 / the best BM25 of this query, times how much of the query the best one covers
+    own       half of meaning and half of words
+    score     0.9 × (own + what neighbours in the conversation add); with a literal hit on an
+              identifier, a file name or a quotation: 0.9 + 0.1 × own, so that it comes first
+
+so that one floor serves all: what is below `RecallPolicy.floor` is not recalled, and is reported.
+Both arms on one absolute scale is also why this is a sum and not a fusion of ranks, which rewards
+an arm for being sure of nothing. Every order ends in the id.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple, Protocol
+
+from pydantic import Field
+
+from memory.models import Dropped, Episode, Fact, Recalled, Value
+from memory.text import terms
+
+LITERAL_BAND: Final = 0.1
+"""The top of the scale that only literal hits reach."""
+SELF: Final = "user"
+"""The subject of what users say of themselves."""
+EXCERPT: Final = 160
+"""Characters of a near miss that are kept to recognise it by."""
+
+
+class Hit(Protocol):
+    """What an arm found: an id, and its raw score (cosine, or BM25)."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def score(self) -> float: ...
+
+
+class Calibration(Value):
+    """What an embedder's cosines mean: `low` and below is unrelated, `high` and above the same."""
+
+    low: float
+    high: float
+
+    def __call__(self, cosine: float) -> float:
+        return min(1.0, max(0.0, (cosine - self.low) / (self.high - self.low)))
+
+
+class RecallPolicy(Value):
+    """How candidates become an order. The defaults are measured: docs/decisions/recall-floor.md."""
+
+    spaced: Calibration = Calibration(low=0.15, high=0.65)
+    """For queries in scripts with spaces between words (Latin, Cyrillic …)."""
+    unspaced: Calibration = Calibration(low=0.80, high=0.92)
+    """For queries in Chinese, Japanese, Korean, Thai …"""
+    floor: float = Field(default=0.2, ge=0.0, le=1.0)
+    """The lowest score that is recalled. On the scale of `Recalled.score`."""
+    neighbours: tuple[float, ...] = (0.4, 0.2)
+    """What a hit adds to the messages 1, 2, … places before and after it in its session."""
+    recency: float = Field(default=0.05, ge=0.0, le=1.0)
+    """How much of the score fades with age: 0 none, 1 all of it."""
+    half_life: timedelta = timedelta(days=90)
+    near_misses: int = Field(default=5, ge=0)
+    """The most that is reported as dropped, for each reason."""
+
+    def meaning(self, query: str) -> Calibration:
+        """The calibration for a query: embedders differ by script."""
+        return self.unspaced if _is_unspaced(query) else self.spaced
+
+
+DEFAULT: Final = RecallPolicy()
+
+
+def fuse(
+    dense: Sequence[Hit],
+    lexical: Sequence[Hit],
+    episodes: Mapping[str, Episode],
+    *,
+    query: str,
+    k: int,
+    now: datetime,
+    policy: RecallPolicy = DEFAULT,
+) -> tuple[list[Recalled], list[Dropped]]:
+    """The best `k` episodes, best first, and the near misses with the reason of each.
+
+    `dense` has cosines in [-1, 1] and `lexical` BM25 scores. Hits that are not in `episodes` do
+    not count. Episodes that neither arm found may be there too: they are recalled when a
+    neighbour in their session was hit hard enough. The same words are recalled once. Archived
+    episodes are not recalled. A greeting recalls nothing.
+    """
+    candidates = _scored(dense, lexical, episodes, query, now, policy)
+    if is_small_talk(query):
+        return [], _near_misses(
+            candidates, policy, lambda _: f"{query.strip()[:40]!r} asks for nothing"
+        )
+    above = [each for each in candidates if each.score >= policy.floor]
+    below = [each for each in candidates if each.score < policy.floor]
+    active = [each for each in above if not each.episode.archived]
+    unique, repeated = _once_each(active)
+    dropped = [
+        *_near_misses(
+            unique[k:], policy, lambda each: f"{len(unique)} were found; the best {k} are recalled"
+        ),
+        *_near_misses(
+            [each for each in above if each.episode.archived], policy, lambda _: "archived"
+        ),
+        *_near_misses(repeated, policy, lambda _: "says the same as one that is recalled"),
+        *_near_misses(
+            below,
+            policy,
+            lambda each: (
+                f"its score {each.score:.2f} is below the floor {policy.floor:.2f}, "
+                f"as {len(below)} were"
+            ),
+        ),
+    ]
+    return [_recalled(each) for each in unique[:k]], dropped
+
+
+class _Candidate(NamedTuple):
+    episode: Episode
+    score: float
+    own: float
+    meaning: float
+    words: float
+    nearby: float
+    recency: float
+    literals: tuple[str, ...]
+
+
+def _scored(
+    dense: Sequence[Hit],
+    lexical: Sequence[Hit],
+    episodes: Mapping[str, Episode],
+    query: str,
+    now: datetime,
+    policy: RecallPolicy,
+) -> list[_Candidate]:
+    """Every episode with its scores, best first."""
+    calibrated = policy.meaning(query)
+    meaning = {hit.id: calibrated(hit.score) for hit in dense if hit.id in episodes}
+    words = _words([hit for hit in lexical if hit.id in episodes], episodes, query)
+    own = {key: 0.5 * meaning.get(key, 0.0) + 0.5 * words.get(key, 0.0) for key in episodes}
+    nearby = _nearby(own, episodes, policy)
+    wanted = literals(query)
+    candidates = []
+    for key, episode in episodes.items():
+        found = tuple(each for each in wanted if _says(episode.text, each))
+        recency = _recency(episode, now, policy.half_life)
+        faded = 1.0 - policy.recency * (1.0 - recency)
+        relevance = min(1.0, own[key] + nearby.get(key, 0.0)) * faded
+        share = len(found) / len(wanted) if wanted else 0.0
+        score = (1.0 - LITERAL_BAND) * relevance
+        if found:
+            score = (1.0 - LITERAL_BAND) + LITERAL_BAND * (0.5 * share + 0.5 * relevance)
+        candidates.append(
+            _Candidate(
+                episode,
+                round(score, 4),
+                own[key],
+                meaning.get(key, 0.0),
+                words.get(key, 0.0),
+                nearby.get(key, 0.0),
+                recency,
+                found,
+            )
+        )
+    candidates.sort(key=lambda each: (-each.score, each.episode.id))
+    return candidates
+
+
+# --- words -------------------------------------------------------------------------------------
+
+
+def _words(lexical: Sequence[Hit], episodes: Mapping[str, Episode], query: str) -> dict[str, float]:
+    """BM25 by its best, times the share of the query that the best one covers."""
+    best = min(lexical, key=lambda hit: (-hit.score, hit.id), default=None)
+    if best is None or best.score <= 0:
+        return {}
+    covered = _coverage(query, episodes[best.id].text, (episodes[hit.id].text for hit in lexical))
+    return {hit.id: max(0.0, hit.score / best.score) * covered for hit in lexical}
+
+
+def _coverage(query: str, best: str, texts: Iterable[str]) -> float:
+    """How much of the query a text says, in [0, 1]. A term counts more the fewer texts say it.
+
+    A term's share is 1 + log(1 + (n - df + 0.5) / (df + 0.5)) over the n texts that were found, so
+    that one everyday word out of a long question is next to nothing. Whether one of the others
+    says it is looked up by its letters, which is quick and near enough for a share.
+    """
+    wanted = sorted(set(terms(query)))
+    said = set(terms(best))
+    folded = [_folded(text) for text in texts]
+    n = len(folded)
+    share = {}
+    for term in wanted:
+        frequency = max(sum(term in text for text in folded), int(term in said))
+        share[term] = 1.0 + math.log(1.0 + (n - frequency + 0.5) / (frequency + 0.5))
+    whole = math.fsum(share.values())
+    return math.fsum(share[term] for term in wanted if term in said) / whole if whole else 0.0
+
+
+_QUOTED: Final = re.compile(r"[\"“”„«「『]([^\"“”„«»「」『』\n]{3,80})[\"“”»」』]")
+_TOKEN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@/:#+\\-]*[A-Za-z0-9_+#]")
+_YEAR_OR_TIME: Final = re.compile(r"(?:1[89]|20)\d\d|\d{1,2}[:.]\d{2}|\d{1,2}(?:st|nd|rd|th)")
+_NAME_WITH_SIGNS: Final = re.compile(r"[._@/\\#]|::")
+
+
+def literals(query: str) -> tuple[str, ...]:
+    """What in a query must be meant to the letter: quotations, identifiers, paths, addresses.
+
+    An identifier has a digit and at least four characters, or a sign inside it, as in `PLAN.md`.
+    Years, dates and times of day are none.
+    """
+    quoted = [match.strip() for match in _QUOTED.findall(query)]
+    tokens = [token for token in _TOKEN.findall(query) if _is_identifier(token)]
+    return tuple(dict.fromkeys(_folded(each) for each in (*quoted, *tokens) if each))
+
+
+def _is_identifier(token: str) -> bool:
+    if len(token) < 4 or _YEAR_OR_TIME.fullmatch(token):
+        return False
+    if any(character.isdigit() for character in token):
+        return not re.fullmatch(r"[\d]{1,4}[-/.]\d{1,2}(?:[-/.]\d{1,4})?", token)
+    return bool(_NAME_WITH_SIGNS.search(token))
+
+
+def _says(text: str, literal: str) -> bool:
+    """Whether a text has the literal, not as a part of a longer word or number."""
+    folded, start = _folded(text), 0
+    while (at := folded.find(literal, start)) >= 0:
+        end = at + len(literal)
+        if not (
+            _joins(folded[at - 1 : at], literal[0]) or _joins(folded[end : end + 1], literal[-1])
+        ):
+            return True
+        start = at + 1
+    return False
+
+
+def _joins(beside: str, edge: str) -> bool:
+    return beside.isascii() and beside.isalnum() and edge.isascii() and edge.isalnum()
+
+
+def _folded(text: str) -> str:
+    return text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+
+
+def _is_unspaced(query: str) -> bool:
+    """Whether most letters of it are of a script outside those that put spaces between words."""
+    letters = [character for character in query if character.isalpha()]
+    return 2 * sum(character >= "\u0e00" for character in letters) > len(letters)
+
+
+_COURTESIES: Final = frozenset(
+    """hi hello hey hiya howdy yo greetings good morning afternoon evening night day how are you
+    doing today what s up there again all everyone bye goodbye see later soon thanks thank thx cheers so
+    very much many ok okay yes no yep nope sure great cool nice fine please""".split()  # noqa: SIM905
+)
+_CHINESE_COURTESIES: Final = re.compile(
+    "你好|您好|你们好|大家好|嗨|哈[喽啰罗]|早上好|上午好|中午好|下午好|晚上好|早安|晚安|谢谢你?|谢谢您|"
+    "多谢|再见|拜拜|好的|好吧|好|嗯|是的|不是|没问题|在吗|最近怎么样|啊|呀|吗|吧|呢"
+)
+_WORDS: Final = re.compile(r"\w+")
+
+
+def is_small_talk(query: str) -> bool:
+    """Whether it is nothing but a greeting, thanks, a farewell, or a yes or no."""
+    if len(query) > 80:
+        return False
+    rest = _CHINESE_COURTESIES.sub(" ", query)
+    words = [part for word in _WORDS.findall(rest.casefold()) for part in word.split("_")]
+    return (bool(words) or rest != query) and _COURTESIES.issuperset(words)
+
+
+# --- neighbours and age ------------------------------------------------------------------------
+
+
+def _nearby(
+    own: Mapping[str, float], episodes: Mapping[str, Episode], policy: RecallPolicy
+) -> dict[str, float]:
+    """What each episode gets from hits around it: answers stand beside what asks for them.
+
+    Only hits that pass the floor by themselves give, so that much noise is no signal.
+    """
+    floor = policy.floor / (1.0 - LITERAL_BAND)
+    strongest: dict[tuple[str, int], float] = defaultdict(float)
+    for key, score in own.items():
+        place = episodes[key].session, episodes[key].seq
+        if score >= floor:
+            strongest[place] = max(strongest[place], score)
+    if not strongest:
+        return {}
+    return {
+        key: sum(
+            share * strongest.get((episode.session, episode.seq + side * distance), 0.0)
+            for distance, share in enumerate(policy.neighbours, start=1)
+            for side in (-1, 1)
+        )
+        for key, episode in episodes.items()
+    }
+
+
+def _recency(episode: Episode, now: datetime, half_life: timedelta) -> float:
+    """1 for what was said or recalled now, 0.5 after a half-life; never above 1."""
+    seen = max(episode.event_time, episode.last_access or episode.event_time)
+    return float(0.5 ** (max(timedelta(0), now - seen) / half_life))
+
+
+# --- results -----------------------------------------------------------------------------------
+
+
+def _once_each(
+    candidates: Sequence[_Candidate],
+) -> tuple[list[_Candidate], list[_Candidate]]:
+    """The first of those that say the same words, and all the others."""
+    first: dict[str, _Candidate] = {}
+    for each in candidates:
+        first.setdefault(same_words(each.episode.text), each)
+    kept = {each.episode.id for each in first.values()}
+    return list(first.values()), [each for each in candidates if each.episode.id not in kept]
+
+
+def same_words(text: str) -> str:
+    """Equal for texts that differ in case, white space and compatibility forms only."""
+    return " ".join(_folded(text).split())
+
+
+def _near_misses(
+    candidates: Sequence[_Candidate],
+    policy: RecallPolicy,
+    reason: Callable[[_Candidate], str],
+) -> list[Dropped]:
+    return [
+        Dropped(
+            tier="episodic",
+            id=each.episode.id,
+            text=excerpt(each.episode.text),
+            score=each.score,
+            reason=reason(each),
+        )
+        for each in candidates[: policy.near_misses]
+        if each.score > 0
+    ]
+
+
+def excerpt(text: str) -> str:
+    """The beginning of a text, to recognise it by."""
+    return text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…"
+
+
+def _recalled(each: _Candidate) -> Recalled:
+    episode = each.episode
+    scores = {
+        "meaning": each.meaning,
+        "words": each.words,
+        "neighbours": min(1.0, each.nearby),
+        "recency": each.recency,
+        "literal": 1.0 if each.literals else 0.0,
+    }
+    return Recalled(
+        tier="episodic",
+        id=episode.id,
+        text=episode.text,
+        score=each.score,
+        scores={arm: round(score, 4) for arm, score in scores.items()},
+        reason=_why(each),
+        speaker=episode.speaker,
+        role=episode.role,
+        session=episode.session,
+        agent=episode.agent,
+        seq=episode.seq,
+        event_time=episode.event_time,
+        sources=(episode.message_id,),
+        metadata=episode.metadata,
+    )
+
+
+def _why(each: _Candidate) -> str:
+    if each.literals:
+        return f"has {each.literals[0]!r}"
+    strongest = max(
+        (0.5 * each.meaning, "close in meaning"),
+        (0.5 * each.words, "shares words"),
+        (each.nearby, "beside what was found"),
+    )
+    return strongest[1]
+
+
+# --- facts -------------------------------------------------------------------------------------
+
+FACTS: Final = 20
+"""The most facts that are offered to a context."""
+
+
+def rank_facts(
+    facts: Iterable[Fact],
+    query: str,
+    *,
+    now: datetime,
+    limit: int = FACTS,
+    render: Callable[[Fact], str] | None = None,
+) -> list[Recalled]:
+    """The current facts that bear on `query`, best first; then what is known of the user anyway.
+
+    A fact about the user is always of some use; one about somebody else only when the query names
+    them or asks for such a thing. Facts that do not hold at `now` are left out before `limit` is
+    counted. `render` gives the line a fact is shown as.
+    """
+    wanted = _Wanted.of(query)
+    ranked = []
+    for fact in facts:
+        if not fact.holds_at(now) or fact.unlearnt_at is not None:
+            continue
+        scores = wanted.scores(fact)
+        about_user = fact.subject == SELF
+        score = 0.2 * about_user + 0.8 * max(scores.values())
+        if score > 0:
+            ranked.append((score, about_user, fact, scores))
+    ranked.sort(key=lambda r: (-r[0], not r[1], -r[2].valid_from.timestamp(), r[2].id))
+    line = render or _line
+    return [
+        Recalled(
+            tier="semantic",
+            id=fact.id,
+            text=line(fact),
+            score=round(score, 4),
+            scores={arm: round(each, 4) for arm, each in scores.items()},
+            reason=_why_fact(scores, about_user),
+            event_time=fact.learnt_at,
+            valid_from=fact.valid_from,
+            valid_to=fact.valid_to,
+            sources=fact.sources,
+        )
+        for score, about_user, fact, scores in ranked[:limit]
+    ]
+
+
+def _line(fact: Fact) -> str:
+    return f"{fact.subject} {fact.predicate.replace('_', ' ')} {fact.object}"
+
+
+def _why_fact(scores: Mapping[str, float], about_user: bool) -> str:
+    reasons = {"named": "names it", "cue": "asks for such a thing", "words": "shares words"}
+    best = max(scores, key=lambda arm: scores[arm])
+    return reasons[best] if scores[best] > 0 else "about the user" * about_user
+
+
+class _Wanted(NamedTuple):
+    """What a query asks for: its text to look names up in, its terms, and the topics of those."""
+
+    text: str
+    terms: frozenset[str]
+    topics: frozenset[int]
+
+    @classmethod
+    def of(cls, query: str) -> _Wanted:
+        asked = frozenset(terms(query))
+        return cls(_folded(query), asked, _topics(query, asked))
+
+    def scores(self, fact: Fact) -> dict[str, float]:
+        about_user = fact.subject == SELF
+        said = f"{fact.predicate.replace('_', ' ')} {fact.object}"
+        words = frozenset(terms(said))
+        shared = self.terms & (words if about_user else words.union(terms(fact.subject)))
+        names = (fact.object,) if about_user else (fact.object, fact.subject)
+        return {
+            "named": float(any(_says(self.text, _folded(name)) for name in names if len(name) > 1)),
+            "cue": 0.8 if self.topics & _topics(said, words) else 0.0,
+            "words": len(shared) / len(self.terms) if self.terms else 0.0,
+        }
+
+
+def _topics(text: str, words: frozenset[str]) -> frozenset[int]:
+    return frozenset(
+        number
+        for number, (english, chinese) in enumerate(_TOPICS)
+        if not english.isdisjoint(words) or any(word in text for word in chinese)
+    )
+
+
+def _topic(english: str, chinese: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    return frozenset(terms(english)), tuple(chinese.split())
+
+
+_TOPICS: Final = (
+    _topic("name called nickname", "名字 姓名 叫什么 怎么称呼"),
+    _topic(
+        "work works job employer employed company office career profession occupation boss",
+        "工作 公司 上班 职业 单位 老板 同事 就职",
+    ),
+    _topic(
+        "live lives home city town address moved house apartment flat neighbourhood",
+        "住 家在 城市 地址 搬家 搬到 居住",
+    ),
+    _topic(
+        "study studies school university college degree major student",
+        "学习 学校 大学 专业 读书 上学",
+    ),
+    _topic(
+        "family married husband wife spouse partner son daughter child kid mother father mom mum "
+        "dad parent brother sister sibling",
+        "家人 家庭 老公 丈夫 老婆 妻子 儿子 女儿 孩子 妈妈 母亲 爸爸 父亲 哥哥 弟弟 姐姐 妹妹",
+    ),
+    _topic("pet dog cat puppy kitten rabbit bird", "宠物 狗 猫 兔子"),
+    _topic(
+        "like love enjoy favourite favorite prefer fan hobby dislike hate avoid interest",
+        "喜欢 最爱 爱好 偏好 兴趣 讨厌 反感",
+    ),
+    _topic(
+        "eat food dinner lunch breakfast restaurant cook recipe meal diet vegetarian vegan "
+        "allergic allergy drink",
+        "吃 餐厅 晚饭 午饭 早饭 做菜 饮食 过敏 素食 忌口 喝",
+    ),
+    _topic(
+        "plan planned planning trip travel visit holiday vacation upcoming",
+        "计划 旅行 打算 出差 假期",
+    ),
+    _topic("birthday born age old", "生日 出生 年龄 几岁 多大"),
+    _topic("health ill doctor medicine condition", "健康 生病 医生 吃药"),
+)
+"""Words that ask for one kind of fact: English terms, and Chinese words as they are written."""
