@@ -1,0 +1,61 @@
+"""The schema's versions, in order. A database is brought up to date when it is opened.
+
+Version 1 makes every table of the shared MetaData. A later version is a function that changes
+what an earlier one made; it must not rely on `schema.py` as it is today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+
+from sqlalchemy import Connection, func, inspect, select
+
+from memory.errors import SchemaTooNew
+from memory.journal.schema import head, metadata, schema_versions
+
+TABLE_MODULES = ("memory.journal.episode_tables", "memory.semantic.sql")
+"""Modules that add tables to the MetaData; imported late, because they import the journal."""
+
+
+def _create_all(connection: Connection) -> None:
+    for module in TABLE_MODULES:
+        if find_spec(module) is not None:
+            import_module(module)
+    metadata.create_all(connection)
+    connection.execute(head.insert(), {"one": 1, "position": 0})
+
+
+MIGRATIONS: tuple[tuple[int, Callable[[Connection], None]], ...] = ((1, _create_all),)
+NEWEST = MIGRATIONS[-1][0]
+
+
+def version_of(connection: Connection) -> int:
+    """The schema's version; 0 for a database that has none yet."""
+    if not inspect(connection).has_table(schema_versions.name):
+        return 0
+    version = connection.execute(select(func.max(schema_versions.c.version))).scalar()
+    return version or 0
+
+
+def is_current(connection: Connection, where: str) -> bool:
+    """Whether nothing is left to do. Raises SchemaTooNew for a database from the future."""
+    version = version_of(connection)
+    if version > NEWEST:
+        raise SchemaTooNew(
+            f"the journal {where} has schema version {version}; "
+            f"this trimem knows versions up to {NEWEST}"
+        )
+    return version == NEWEST
+
+
+def migrate(connection: Connection, where: str) -> None:
+    """Every version that is missing, inside the caller's transaction and lock."""
+    if is_current(connection, where):
+        return
+    before = version_of(connection)
+    for version, change in MIGRATIONS:
+        if version > before:
+            change(connection)
+            connection.execute(schema_versions.insert(), {"version": version})

@@ -1,0 +1,227 @@
+"""The journal in one SQLite file.
+
+    journal.db          WAL, synchronous FULL: a commit that returned survives a power cut
+    journal.db.NAME.lock  one file per lease, locked with flock: the kernel frees it with its holder
+
+Writes take turns: inside the process under an asyncio lock (first come, first served), between
+processes by BEGIN IMMEDIATE and SQLite's own waiting. One thread owns the writing connection of
+`write`; `transaction` has an asynchronous one. Reading connections refuse to write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from memory.errors import AlreadyRunning, ConfigurationError, UnsupportedPlatform
+from memory.journal.database import Dialect, Result, Work, answering
+from memory.journal.migrations import is_current, migrate
+from memory.models import Scope
+
+READERS = 4
+"""Reading connections, and the threads that use them."""
+
+
+_SHARED: dict[str, Any] = {
+    "connect_args": {"isolation_level": None, "check_same_thread": False},
+    "hide_parameters": True,
+}
+
+
+class SqliteDatabase:
+    """A `Database` over one file."""
+
+    dialect: Dialect = "sqlite"
+
+    def __init__(self, path: Path, *, timeout: timedelta) -> None:
+        self.where = str(path)
+        self._path = path
+        self._turn = asyncio.Lock()
+        self._holder: asyncio.Task[object] | None = None
+        busy = round(timeout.total_seconds() * 1000)
+        self._writing = create_engine(_url(path, "pysqlite"), pool_size=1, **_SHARED)
+        self._reading = create_engine(_url(path, "pysqlite"), pool_size=READERS, **_SHARED)
+        self._writing_async = create_async_engine(_url(path, "aiosqlite"), pool_size=1, **_SHARED)
+        self._reading_async = create_async_engine(
+            _url(path, "aiosqlite"), pool_size=READERS, **_SHARED
+        )
+        _prepare(self._writing, busy, begin="BEGIN IMMEDIATE")
+        _prepare(self._reading, busy, begin="BEGIN", query_only=True)
+        _prepare(self._writing_async.sync_engine, busy, begin="BEGIN IMMEDIATE")
+        _prepare(self._reading_async.sync_engine, busy, begin=None, query_only=True)
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="journal-write")
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="journal-read")
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, path: Path, *, timeout: timedelta) -> AsyncIterator[SqliteDatabase]:
+        """The file at `path`, made with its folder when missing, readable by its owner only."""
+        with answering():
+            _make_private(path)
+        database = cls(path, timeout=timeout)
+        try:
+            with answering():
+                await database._migrate(timeout)
+            yield database
+        finally:
+            await database._close()
+
+    async def _migrate(self, timeout: timedelta) -> None:
+        async with asyncio.timeout(timeout.total_seconds()):
+            while True:
+                try:
+                    async with self.lease("migration"):
+                        await self._run(self._writer, self._migrate_file)
+                        return
+                except AlreadyRunning:
+                    await asyncio.sleep(0.005)
+
+    def _migrate_file(self) -> None:
+        with self._writing.connect() as connection:
+            _use_wal(connection)
+            with connection.begin():
+                if not is_current(connection, self.where):
+                    migrate(connection, self.where)
+
+    async def write(self, work: Work[Result], *, alone: str | None = None) -> Result:
+        self._refuse_nested()
+        with answering():
+            async with self._turn:
+                return await self._run(self._writer, self._in_transaction, self._writing, work)
+
+    async def query(self, work: Work[Result]) -> Result:
+        with answering():
+            return await self._run(self._readers, self._in_transaction, self._reading, work)
+
+    @staticmethod
+    def _in_transaction(engine: Engine, work: Work[Result]) -> Result:
+        with engine.begin() as connection:
+            return work(connection)
+
+    @staticmethod
+    async def _run(
+        threads: ThreadPoolExecutor, function: Callable[..., Result], *arguments: object
+    ) -> Result:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(threads, partial(function, *arguments))
+
+    @asynccontextmanager
+    async def transaction(self, scope: Scope | None) -> AsyncIterator[AsyncConnection]:
+        self._refuse_nested()
+        with answering():
+            async with self._turn:
+                self._holder = asyncio.current_task()
+                try:
+                    async with self._writing_async.begin() as connection:
+                        yield connection
+                finally:
+                    self._holder = None
+
+    def _refuse_nested(self) -> None:
+        if self._holder is not None and self._holder is asyncio.current_task():
+            raise RuntimeError("a write inside a transaction of the same task would wait for ever")
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        with answering():
+            async with self._reading_async.connect() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def lease(self, name: str) -> AsyncIterator[None]:
+        descriptor = os.open(self._lock_path(name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _lock(descriptor, name)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _lock_path(self, name: str) -> Path:
+        plain = name.isascii() and name.replace("-", "").isalnum() and len(name) <= 40
+        part = name if plain else blake2b(name.encode(), digest_size=16).hexdigest()
+        return self._path.with_name(f"{self._path.name}.{part}.lock")
+
+    async def version(self) -> str:
+        return f"SQLite {sqlite3.sqlite_version}"
+
+    async def _close(self) -> None:
+        await self._writing_async.dispose()
+        await self._reading_async.dispose()
+        await self._run(self._writer, self._writing.dispose)
+        await asyncio.to_thread(self._readers.shutdown)
+        await asyncio.to_thread(self._writer.shutdown)
+        self._reading.dispose()
+
+
+def _use_wal(connection: Connection) -> None:
+    """Kept in the file. Must be said outside of a transaction, so below SQLAlchemy."""
+    cursor = connection.connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.close()
+
+
+def _url(path: Path, driver: str) -> URL:
+    return URL.create(f"sqlite+{driver}", database=str(path))
+
+
+def _prepare(engine: Engine, busy: int, *, begin: str | None, query_only: bool = False) -> None:
+    """Pragmas for each new connection, and transactions that begin the way we want.
+
+    The driver's own idea of when to begin (before the first change, deferred) would let two
+    writers read the same head and then fail with SQLITE_BUSY, which no timeout waits for.
+    """
+
+    @event.listens_for(engine, "connect")
+    def set_pragmas(connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout={busy}")
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.execute("PRAGMA temp_store=MEMORY")
+        cursor.execute("PRAGMA cache_size=-16000")
+        cursor.execute(f"PRAGMA journal_size_limit={64 << 20}")
+        if query_only:
+            cursor.execute("PRAGMA query_only=ON")
+        cursor.close()
+
+    if begin is not None:
+
+        @event.listens_for(engine, "begin")
+        def start(connection: Connection) -> None:
+            connection.exec_driver_sql(begin)
+
+
+def _make_private(path: Path) -> None:
+    if path.is_dir():
+        raise ConfigurationError(f"the journal {path} is a folder; a file is wanted")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _lock(descriptor: int, name: str) -> None:
+    if sys.platform == "win32":
+        raise UnsupportedPlatform("a journal in a file needs POSIX locks; use PostgreSQL here")
+    import fcntl  # not on every platform
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            raise
+        raise AlreadyRunning(f"{name!r} is held by another process") from error
