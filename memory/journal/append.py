@@ -2,7 +2,7 @@
 
 A batch is one transaction. Its first statement moves the row of `head` on by as many positions as
 the batch may need. That row stays locked until the commit, so whoever comes next takes positions
-only after these are visible: order of position is order of commit, and a projection that asks for
+only after these are visible (what was not needed is given back before the commit): order of position is order of commit, and a projection that asks for
 everything after its cursor can never miss one. Under the same lock the heads of the sessions are
 read and moved on, which is what makes `seq` gapless, and keys that are already there are found,
 which is what makes a second append change nothing.
@@ -113,7 +113,8 @@ _OWNERS = select(owners.c.owner).where(owners.c.owner.in_(bindparam("owners", ex
 def append_batch(connection: Connection, requests: Sequence[Request]) -> list[list[Stored]]:
     """For each request the events as stored, in the order of its drafts."""
     count = sum(len(request.drafts) for request in requests)
-    position = connection.execute(_RESERVE, {"count": count}).scalar_one() - count
+    reserved: int = connection.execute(_RESERVE, {"count": count}).scalar_one()
+    position = reserved - count
     found = _already_there(connection, requests)
     heads = _heads_of(connection, requests)
     fresh: list[Stored] = []
@@ -140,6 +141,8 @@ def append_batch(connection: Connection, requests: Sequence[Request]) -> list[li
                 fresh.append(stored)
             answer.append(stored)
         answers.append(answer)
+    if position < reserved:
+        connection.execute(_RESERVE, {"count": position - reserved})
     if fresh:
         connection.execute(insert(events), [_columns(stored) for stored in fresh])
         _save_heads(connection, heads)
@@ -253,6 +256,9 @@ def _save_owners(
         connection.execute(insert(owners), new)
 
 
+_Waiting = tuple[Request, "asyncio.Future[list[Stored]]"]
+
+
 class Appender:
     """Carries requests to the database, as many at once as have come in since the last commit.
 
@@ -262,15 +268,21 @@ class Appender:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: list[tuple[Request, asyncio.Future[list[Stored]]]] = []
+        self._waiting: list[_Waiting] = []
         self._task: asyncio.Task[None] | None = None
 
     async def append(self, request: Request) -> list[Stored]:
+        """The request's events as stored, durable when this returns."""
         answer: asyncio.Future[list[Stored]] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, answer))
         if self._task is None:
             self._task = asyncio.create_task(self._carry(), name="journal-append")
         return await answer
+
+    async def finish(self) -> None:
+        """Waits for what is on its way."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
 
     async def _carry(self) -> None:
         try:
@@ -279,26 +291,24 @@ class Appender:
                 await self._commit(batch)
         finally:
             self._task = None
+            for _, answer in self._waiting:  # some are left only when the loop is being ended
+                answer.cancel()
 
-    async def _commit(self, batch: Sequence[tuple[Request, asyncio.Future[list[Stored]]]]) -> None:
+    async def _commit(self, batch: Sequence[_Waiting]) -> None:
         requests = [request for request, _ in batch]
-        answers = [answer for _, answer in batch]
         try:
             results = await self._database.write(
                 lambda connection: append_batch(connection, requests)
             )
-        except BaseException as error:
-            for answer in answers:
+        except Exception as error:
+            for _, answer in batch:
                 if not answer.done():
                     answer.set_exception(error)
-            if not isinstance(error, Exception):
-                raise
-            return
-        for answer, result in zip(answers, results, strict=True):
-            if not answer.done():
-                answer.set_result(result)
-
-    async def finish(self) -> None:
-        """Waits for what is on its way."""
-        if self._task is not None:
-            await asyncio.wait([self._task])
+        except BaseException:
+            for _, answer in batch:
+                answer.cancel()
+            raise
+        else:
+            for (_, answer), result in zip(batch, results, strict=True):
+                if not answer.done():
+                    answer.set_result(result)

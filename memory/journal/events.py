@@ -86,6 +86,7 @@ def _key_bytes(key: str) -> bytes:
 def draft_of_event(event: NewEvent) -> Draft:
     if event.kind == MESSAGE:
         raise InvalidInput("messages are appended by append_messages, which numbers them")
+    valid_name("kind", event.kind)
     if event.session is not None:
         valid_name("session", event.session)
     return Draft(

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory.codec import decode, encode
-from memory.errors import AgentMemoryError
+from memory.errors import AgentMemoryError, TierUnavailable
 from memory.journal.append import COLUMNS, Appender, Draft, Request, Stored
 from memory.journal.database import Database, Dialect, Result, Work, insert_into
 from memory.journal.engine import open_database
@@ -58,8 +58,9 @@ class Journal:
     """
 
     def __init__(self, database: Database) -> None:
-        self.database = database
+        self._database = database
         self._appender = Appender(database)
+        self._closed = False
 
     @classmethod
     @asynccontextmanager
@@ -74,11 +75,17 @@ class Journal:
             try:
                 yield journal
             finally:
+                journal._closed = True
                 await journal._appender.finish()
 
     @property
     def dialect(self) -> Dialect:
-        return self.database.dialect
+        return self._database.dialect
+
+    def _open_database(self) -> Database:
+        if self._closed:
+            raise TierUnavailable("journal", "it has been closed")
+        return self._database
 
     # --- units of work -------------------------------------------------------------------------
 
@@ -87,11 +94,11 @@ class Journal:
 
         `work` is a plain function. Over PostgreSQL, writes with the same `alone` take turns.
         """
-        return await self.database.write(work, alone=alone)
+        return await self._open_database().write(work, alone=alone)
 
     async def query(self, work: Work[Result]) -> Result:
         """`work(connection)` on a connection that only reads: the cheapest way to read."""
-        return await self.database.query(work)
+        return await self._open_database().query(work)
 
     def transaction(
         self, scope: Scope | None = None
@@ -101,18 +108,18 @@ class Journal:
         They take turns: over SQLite all writes do, over PostgreSQL those of the same scope (and
         one without a scope with all others). Do not call other writing methods inside.
         """
-        return self.database.transaction(scope)
+        return self._open_database().transaction(scope)
 
     def read(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """A connection that only reads; each statement sees what was committed before it."""
-        return self.database.read()
+        return self._open_database().read()
 
     def lease(self, name: str) -> AbstractAsyncContextManager[None]:
         """Held by one holder over all processes; raises AlreadyRunning at once.
 
         When the holder dies, the kernel (SQLite) or the server (PostgreSQL) frees it.
         """
-        return self.database.lease(name)
+        return self._open_database().lease(name)
 
     # --- appending -----------------------------------------------------------------------------
 
@@ -154,6 +161,7 @@ class Journal:
     async def _append(
         self, scope: Scope, drafts: Sequence[Draft], *, now: datetime, agent: str | None = None
     ) -> list[Stored]:
+        self._open_database()
         if not drafts:
             return []
         request = Request(
@@ -311,8 +319,7 @@ class Journal:
         wanted = select(cursors.c.position).where(cursors.c.projection == projection)
 
         def work(connection: Connection) -> int:
-            found: int | None = connection.scalar(wanted)
-            return found or 0
+            return int(connection.scalar(wanted) or 0)
 
         return await self.query(work)
 
@@ -358,7 +365,7 @@ class Journal:
                 .returning(parked.c.attempts),
                 row,
             )
-            return attempts.scalar_one()
+            return int(attempts.scalar_one())
 
         return await self.write(work)
 
@@ -403,8 +410,8 @@ class Journal:
     async def health(self) -> Health:
         """Whether the database answers, and which it is. Never raises for one that does not."""
         try:
-            version = await self.database.version()
+            version = await self._open_database().version()
             await self.head()
         except AgentMemoryError as error:
-            return Health(part="journal", ok=False, where=self.database.where, problem=str(error))
-        return Health(part="journal", ok=True, version=version, where=self.database.where)
+            return Health(part="journal", ok=False, where=self._database.where, problem=str(error))
+        return Health(part="journal", ok=True, version=version, where=self._database.where)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from hashlib import blake2b
 from urllib.parse import urlsplit
 
@@ -24,7 +25,9 @@ from memory.journal.migrations import is_current, migrate
 from memory.journal.schema import owner_of
 from memory.models import Scope
 
-CONNECTIONS = 10
+WRITERS = 8
+READERS = 10
+"""Connections of a pool of their own, so that whoever holds one for writing can always read."""
 _SESSION = {
     "application_name": "trimem",
     # a client that stopped in the middle of a transaction must not hold up all others for ever
@@ -48,16 +51,24 @@ class PostgresDatabase:
         self._seconds = timeout.total_seconds()
         parts = urlsplit(url)
         self.where = f"postgresql://{parts.hostname or ''}:{parts.port or 5432}{parts.path}"
-        self._engine: AsyncEngine = create_async_engine(
+        self._writing = self._engine(WRITERS, _SESSION)
+        self._reading = self._engine(
+            READERS, {**_SESSION, "default_transaction_read_only": "on"}, autocommit=True
+        )
+
+    def _engine(
+        self, size: int, session: dict[str, str], *, autocommit: bool = False
+    ) -> AsyncEngine:
+        return create_async_engine(
             "postgresql+asyncpg://",
-            async_creator=self._connect,
-            pool_size=CONNECTIONS,
+            async_creator=partial(self._connect, session),
+            pool_size=size,
             max_overflow=0,
             pool_timeout=self._seconds,
             pool_pre_ping=True,
             hide_parameters=True,
+            **({"isolation_level": "AUTOCOMMIT"} if autocommit else {}),
         )
-        self._single = self._engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @classmethod
     @asynccontextmanager
@@ -69,15 +80,16 @@ class PostgresDatabase:
                 await database._migrate()
             yield database
         finally:
-            await database._engine.dispose()
+            await database._writing.dispose()
+            await database._reading.dispose()
 
-    async def _connect(self) -> asyncpg.Connection:
+    async def _connect(self, session: dict[str, str]) -> asyncpg.Connection:
         try:
             return await asyncpg.connect(
                 self._url,
                 timeout=self._seconds,
                 command_timeout=self._seconds,
-                server_settings=_SESSION,
+                server_settings=session,
             )
         except asyncpg.ClientConfigurationError as error:
             raise ConfigurationError(f"the journal's URL: {error}") from error
@@ -88,7 +100,7 @@ class PostgresDatabase:
             raise TierUnavailable("journal", f"{self.where}: {said}") from error
 
     async def _migrate(self) -> None:
-        async with self._engine.begin() as connection:
+        async with self._writing.begin() as connection:
             if await connection.run_sync(is_current, self.where):
                 return
             await connection.execute(_ALONE, {"key": _key("migration")})
@@ -96,21 +108,21 @@ class PostgresDatabase:
 
     async def write(self, work: Work[Result], *, alone: str | None = None) -> Result:
         with answering():
-            async with self._engine.begin() as connection:
+            async with self._writing.begin() as connection:
                 if alone is not None:
                     await connection.execute(_ALONE, {"key": _key(alone)})
                 return await connection.run_sync(work)
 
     async def query(self, work: Work[Result]) -> Result:
         with answering():
-            async with self._single.connect() as connection:
+            async with self._reading.connect() as connection:
                 return await connection.run_sync(work)
 
     @asynccontextmanager
     async def transaction(self, scope: Scope | None) -> AsyncIterator[AsyncConnection]:
         every = _key("transaction")
         with answering():
-            async with self._engine.begin() as connection:
+            async with self._writing.begin() as connection:
                 if scope is None:
                     await connection.execute(_ALONE, {"key": every})
                 else:
@@ -121,13 +133,13 @@ class PostgresDatabase:
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
         with answering():
-            async with self._single.connect() as connection:
+            async with self._reading.connect() as connection:
                 yield connection
 
     @asynccontextmanager
     async def lease(self, name: str) -> AsyncIterator[None]:
         with answering():
-            connection = await self._connect()
+            connection = await self._connect(_SESSION)
         try:
             with answering():
                 key = _key(f"lease {name}")
