@@ -264,8 +264,8 @@ def _is_unspaced(query: str) -> bool:
 
 _COURTESIES: Final = frozenset(
     """hi hello hey hiya howdy yo greetings good morning afternoon evening night day how are you
-    doing today what s up there again all everyone bye goodbye see later soon thanks thank thx cheers so
-    very much many ok okay yes no yep nope sure great cool nice fine please""".split()  # noqa: SIM905
+    doing today what s up there again all everyone bye goodbye see later soon thanks thank thx
+    cheers so very much many ok okay yes no yep nope sure great cool nice fine please""".split()  # noqa: SIM905
 )
 _CHINESE_COURTESIES: Final = re.compile(
     "你好|您好|你们好|大家好|嗨|哈[喽啰罗]|早上好|上午好|中午好|下午好|晚上好|早安|晚安|谢谢你?|谢谢您|"
