@@ -19,8 +19,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -98,6 +98,19 @@ class Sidecar:
                     group=user,
                     extra_groups=None if user is None else (),
                 )
+        finally:
+            os.close(lock)
+
+    @contextmanager
+    def become(self) -> Iterator[Callable[[], None] | None]:
+        """Makes this process the server, or gives None when there is one already.
+
+        What it gives signs the record; call it in the process that stays. The lock goes with
+        every copy of this process that is forked inside the block.
+        """
+        lock = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            yield partial(_sign, lock, 0) if _try_lock(lock, fcntl.LOCK_EX) else None
         finally:
             os.close(lock)
 
