@@ -1,11 +1,12 @@
 """Appending: the one way events come into the journal.
 
 A batch is one transaction. Its first statement moves the row of `head` on by as many positions as
-the batch may need. That row stays locked until the commit, so whoever comes next takes positions
-only after these are visible (what was not needed is given back before the commit): order of position is order of commit, and a projection that asks for
-everything after its cursor can never miss one. Under the same lock the heads of the sessions are
-read and moved on, which is what makes `seq` gapless, and keys that are already there are found,
-which is what makes a second append change nothing.
+the batch may need; what was not needed is given back before the commit. That row stays locked
+until then, so whoever comes next takes positions only after these are visible: order of position
+is order of commit, and a projection that asks for everything after its cursor can never miss one.
+Under the same lock the heads of the sessions are read and moved on, which is what makes `seq`
+gapless, and keys that are already there are found, which is what makes a second append change
+nothing.
 
 Requests that arrive together share a transaction: while one is on its way to the disk, those that
 come in wait and go next as one.

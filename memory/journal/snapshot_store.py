@@ -74,16 +74,24 @@ class SnapshotStore:
         }
 
         def work(connection: Connection) -> None:
-            known = connection.execute(_DIGEST, {"owner": owner, "id": snapshot_id}).scalar()
-            if known == digest:
-                return
-            if known is not None:
-                raise Conflict(f"there is another snapshot {snapshot_id!r}")
             ids = _ids_of(connection, owner, {key: data for _, key, data in hashed})
             manifest = encode([[role, ids[key]] for role, key, _ in hashed])
-            connection.execute(insert(snapshots), {**row, "manifest": manifest})
+            connection.execute(_ADD_SNAPSHOT, {**row, "manifest": manifest})
 
-        await self._journal.write(work, alone=f"snapshots {owner.hex()}")
+        try:
+            await self._journal.write(work, alone=f"snapshots {owner.hex()}")
+        except Conflict as error:
+            if await self._digest(scope, snapshot_id) != digest:
+                raise Conflict(f"there is another snapshot {snapshot_id!r}") from error
+
+    async def _digest(self, scope: Scope, snapshot_id: str) -> str | None:
+        mine = {"owner": owner_of(scope), "id": snapshot_id}
+
+        def work(connection: Connection) -> str | None:
+            digest: str | None = connection.scalar(_DIGEST, mine)
+            return digest
+
+        return await self._journal.query(work)
 
     async def load(self, scope: Scope, snapshot_id: str) -> StoredSnapshot:
         """The snapshot, after every object's hash was checked.
@@ -176,6 +184,7 @@ _SLICE = 1_000
 """Objects looked up in one statement."""
 _INFO = tuple(snapshots.c[name] for name in SnapshotInfo.model_fields)
 _MINE = (snapshots.c.owner == bindparam("owner"), snapshots.c.id == bindparam("id"))
+_ADD_SNAPSHOT = insert(snapshots)
 _DIGEST = select(snapshots.c.digest).where(*_MINE)
 _POSITION = select(snapshots.c.position).where(*_MINE)
 _WHOLE = select(*_INFO, snapshots.c.manifest).where(*_MINE)
