@@ -1,0 +1,209 @@
+"""A context as bytes, in pieces that stay the same from turn to turn. Pure.
+
+The bytes are `codec.encode` of one JSON document:
+
+    entries   [{"message": …, "item": …}]   every message; its item where it came from the window
+    found     [{"id", "text", "tier", "tokens"}]   the other items, then what was dropped
+    schema    the version of this shape
+    state     items (how many of `found` are), tokens, unavailable, warnings
+    why       [[score, scores, reason]]   one for each of `found`
+
+What changes with every query (scores and reasons) is apart from what does not (texts), and the
+memory block is cut before each of its entries, so that a turn adds little to what is stored. The
+pieces are cut anywhere and only ever joined again: that gives the bytes, whatever the schema.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from memory.codec import decode, encode
+from memory.errors import Corrupt, InvalidInput, SchemaTooNew
+from memory.models import Context, Dropped, Item, JsonObject
+
+SCHEMA: Final = 1
+"""The version of the document that is written. Older ones are read, newer ones refused."""
+
+PLAIN: Final = "p"
+PACKED: Final = "z"
+"""Roles of a part: bytes as they are, or deflated."""
+
+Part = tuple[str, bytes]
+
+
+def document_of(context: Context) -> JsonObject:
+    """The document of a context; its `snapshot_id` is not in it, for it names the bytes."""
+    entries, items = _entries(context)
+    found: list[Item | Dropped] = [*items, *context.dropped]
+    return {
+        "entries": entries,
+        "found": [
+            {"id": each.id, "text": each.text, "tier": each.tier, "tokens": each.tokens}
+            for each in found
+        ],
+        "schema": SCHEMA,
+        "state": {
+            "items": len(items),
+            "tokens": context.tokens.to_json(),
+            "unavailable": list(context.unavailable),
+            "warnings": list(context.warnings),
+        },
+        "why": [
+            [each.score, dict(each.scores) if isinstance(each, Item) else {}, each.reason]
+            for each in found
+        ],
+    }
+
+
+def parts_of(context: Context) -> list[Part]:
+    """The document in parts for a store that keeps equal parts once; joined, they are its bytes.
+
+    Raises InvalidInput that names the field which JSON cannot hold.
+    """
+    document: dict[str, Any] = document_of(context)
+    try:
+        entries = [encode(entry) for entry in document["entries"]]
+        found = [encode(each) for each in document["found"]]
+        state, why = encode(document["state"]), encode(document["why"])
+    except InvalidInput as error:
+        raise InvalidInput(f"{_culprit(document) or error}; nothing was stored") from error
+    parts = [(PLAIN, piece) for piece in _pieces(entries, found)]
+    tail = b'],"schema":%d,"state":%b,"why":%b}' % (SCHEMA, state, why)
+    packed = zlib.compress(tail)
+    return [*parts, (PACKED, packed) if len(packed) < len(tail) else (PLAIN, tail)]
+
+
+def bytes_of(parts: Sequence[Part]) -> bytes:
+    """The document's bytes. Raises Corrupt for a part that cannot be unpacked."""
+    try:
+        return b"".join(zlib.decompress(data) if role == PACKED else data for role, data in parts)
+    except zlib.error as error:
+        raise Corrupt(f"a part of a snapshot cannot be unpacked: {error}") from error
+
+
+def context_of(data: bytes, *, snapshot_id: str | None = None) -> Context:
+    """The context that the bytes were made of. Nothing but the bytes is needed.
+
+    Raises SchemaTooNew with both versions, and Corrupt for what is no such document.
+    """
+    document = decode(data)
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if not isinstance(schema, int) or schema < 1:
+        raise Corrupt(f"snapshot {snapshot_id!r} has no schema version")
+    if schema > SCHEMA:
+        raise SchemaTooNew(
+            f"snapshot {snapshot_id!r} has schema {schema}; this version reads up to {SCHEMA}"
+        )
+    try:
+        return _restored(document, snapshot_id)
+    except (InvalidInput, KeyError, TypeError, ValueError) as error:
+        raise Corrupt(f"snapshot {snapshot_id!r} has not the shape of schema {schema}") from error
+
+
+# --- messages and their items ------------------------------------------------------------------
+
+
+def _entries(context: Context) -> tuple[list[JsonObject], list[Item]]:
+    """Each message, with its item as long as items come in the messages' order; the other items."""
+    waiting = list(context.items)
+    waiting.reverse()
+    entries: list[JsonObject] = []
+    for message in context.messages:
+        entry: JsonObject = {"message": message}
+        if waiting and waiting[-1].tier == "working":
+            text, item = text_of(message), waiting[-1]
+            if item.text == text:
+                entry["item"] = _without_text(waiting.pop())
+            elif item.id.startswith("summary:") and item.text in text:
+                entry["item"] = waiting.pop().to_json()
+        entries.append(entry)
+    waiting.reverse()
+    return entries, waiting
+
+
+def _without_text(item: Item) -> JsonObject:
+    data = item.to_json()
+    del data["text"]
+    return data
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """The text of a provider's message: its content, or its parts' texts by lines."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    texts = [part.get("text") for part in content or () if isinstance(part, Mapping)]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _restored(document: Mapping[str, Any], snapshot_id: str | None) -> Context:
+    state = document["state"]
+    pairs = list(zip(document["found"], document["why"], strict=True))
+    items = [
+        Item.from_json({"text": text_of(entry["message"]), **entry["item"]})
+        for entry in document["entries"]
+        if "item" in entry
+    ]
+    items += [
+        Item.from_json({**what, "score": score, "scores": scores, "reason": reason})
+        for what, (score, scores, reason) in pairs[: state["items"]]
+    ]
+    dropped = [
+        Dropped.from_json({**what, "score": score, "reason": reason})
+        for what, (score, _, reason) in pairs[state["items"] :]
+    ]
+    return Context.from_json(
+        {
+            "messages": [entry["message"] for entry in document["entries"]],
+            "tokens": state["tokens"],
+            "items": items,
+            "dropped": dropped,
+            "unavailable": state["unavailable"],
+            "warnings": state["warnings"],
+            "snapshot_id": snapshot_id,
+        }
+    )
+
+
+# --- pieces ------------------------------------------------------------------------------------
+
+_MEMORY: Final = b'{"message":{"content":"<memory-'
+_ENTRY: Final = b"\\n- "
+
+
+def _pieces(entries: Sequence[bytes], found: Sequence[bytes]) -> list[bytes]:
+    """Everything before the schema. Commas lead, so that what follows changes nothing."""
+    pieces: list[bytes] = []
+    for number, entry in enumerate(entries):
+        lead = b"," if number else b'{"entries":['
+        first, *rest = entry.split(_ENTRY) if entry.startswith(_MEMORY) else [entry]
+        pieces += [lead + first, *(_ENTRY + line for line in rest)]
+    if not pieces:
+        pieces.append(b'{"entries":[')
+    pieces[-1] += b'],"found":['
+    return pieces + [(b"," if number else b"") + each for number, each in enumerate(found)]
+
+
+# --- what cannot be kept -----------------------------------------------------------------------
+
+
+def _culprit(value: Any, path: str = "") -> str:
+    """The path of the first thing that JSON cannot hold, and what it is; '' if there is none."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                return f"{path or 'the context'} has the key {key!r}, which is no text"
+            if found := _culprit(inner, f"{path}.{key}" if path else key):
+                return found
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            if found := _culprit(inner, f"{path}[{index}]"):
+                return found
+    elif isinstance(value, float) and not math.isfinite(value):
+        return f"{path} is {value!r}, which JSON cannot hold"
+    elif value is not None and not isinstance(value, str | bool | int | float):
+        return f"{path} is a {type(value).__name__}, which JSON cannot hold"
+    return ""
