@@ -18,6 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck, settings
 
 from memory.local import LocalStack, local_stack, stop_stack
 from memory.models import Scope
@@ -25,6 +26,10 @@ from tests import redis_modes
 
 RUNNING_SET = Path(__file__).resolve().parent.parent / ".servers" / "env"
 PATIENCE = timedelta(seconds=30)
+
+# A busy machine must not fail a property.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture
