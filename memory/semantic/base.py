@@ -1,0 +1,176 @@
+"""What a store of facts promises, and what the stores share.
+
+A store keeps every version of every fact, and decides nothing: it reads the slot that an assertion
+is about, asks `timeline.change`, and writes the answer, all in one transaction. Assertions that
+were applied are remembered by id, so that applying one again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime, timedelta
+from typing import NamedTuple, Protocol
+
+from memory.codec import decode, encode
+from memory.errors import Corrupt, InvalidInput
+from memory.journal import Journal
+from memory.models import Assertion, Fact, Health, JsonObject, Scope
+from memory.semantic import names
+from memory.semantic.predicates import key as predicate_key
+from memory.times import from_micros, to_micros
+
+
+class SemanticMemory(Protocol):
+    """Facts of every user, each reachable through its scope alone.
+
+    Every method raises TierUnavailable("semantic", …) when the store does not answer, and Corrupt
+    when something comes back that cannot be read or belongs to somebody else.
+    """
+
+    async def apply(self, scope: Scope, *assertions: Assertion) -> None:
+        """Take the assertions in, in order and all or none; each one only once, by its id.
+
+        Raises EmptyInput or InvalidInput for one that cannot be kept.
+        """
+        ...
+
+    async def facts(
+        self,
+        scope: Scope,
+        *,
+        about: str | None = None,
+        predicate: str | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        history: bool = False,
+        limit: int | None = None,
+    ) -> list[Fact]:
+        """The facts that match, newest `valid_from` first, ties by id.
+
+        - `about`: a name that is the subject or the object, in any spelling
+        - `as_of`: true at this moment; None: no end is known
+        - `known_at`: believed at this moment; None: believed still
+        - `history`: every version that there ever was, true or not, believed or not, except where
+          `as_of` or `known_at` says otherwise
+        - `limit`: of those that match, at most so many. Raises InvalidInput for a limit that is
+          not a whole number from 0.
+        """
+        ...
+
+    async def mentioned(
+        self, scope: Scope, keys: Sequence[str], limit: int, *, as_of: datetime | None = None
+    ) -> list[Fact]:
+        """Believed facts true at `as_of` whose subject or object has one of these `names.key`s.
+
+        Order and `as_of` as in `facts`.
+        """
+        ...
+
+    async def clear(self, scope: Scope | None) -> None:
+        """Drop everything of this user; None, for rebuilds only: of everybody."""
+        ...
+
+    async def health(self) -> Health: ...
+
+
+def open_semantic(
+    url: str | None, journal: Journal, *, timeout: timedelta
+) -> AbstractAsyncContextManager[SemanticMemory]:
+    """The store that the URL names (bolt://, neo4j://, +s, +ssc), or the journal's own tables.
+
+    `timeout` is the longest that one operation waits. Raises ConfigurationError for another URL.
+    """
+    if url is None:
+        return _in_journal(journal)
+    from memory.semantic.neo4j import open_neo4j  # the driver costs 0.1 s to import
+
+    return open_neo4j(url, timeout=timeout)
+
+
+@asynccontextmanager
+async def _in_journal(journal: Journal) -> AsyncIterator[SemanticMemory]:
+    from memory.semantic.sql import open_sql  # its tables join the journal's MetaData
+
+    yield open_sql(journal)
+
+
+# --- a version as stores keep it ---------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """A version beside its scope: what is searched, in plain types, and the fact itself, in bytes.
+
+    Times are microseconds since 1970. `body` says everything but whether it is believed still.
+    """
+
+    id: str
+    fact_id: str
+    subject_key: str
+    predicate_key: str
+    object_key: str
+    valid_from: int
+    valid_to: int | None
+    learnt_at: int
+    body: bytes
+
+
+def row_of(fact: Fact) -> Row:
+    return Row(
+        id=fact.id,
+        fact_id=fact.fact_id,
+        subject_key=names.key(fact.subject),
+        predicate_key=predicate_key(fact.predicate),
+        object_key=names.key(fact.object),
+        valid_from=to_micros(fact.valid_from),
+        valid_to=None if fact.valid_to is None else to_micros(fact.valid_to),
+        learnt_at=to_micros(fact.learnt_at),
+        body=encode(fact.model_copy(update={"unlearnt_at": None}).to_json()),
+    )
+
+
+def fact_of(body: bytes, unlearnt_at: int | None) -> Fact:
+    """The fact that `row_of` was given. Raises Corrupt."""
+    data: JsonObject = decode(body)
+    try:
+        fact = Fact.from_json(data)
+    except InvalidInput as error:
+        raise Corrupt(f"a stored fact cannot be read: {error}") from error
+    if unlearnt_at is None:
+        return fact
+    return fact.model_copy(update={"unlearnt_at": from_micros(unlearnt_at)})
+
+
+class Wanted(NamedTuple):
+    """A question as stores take it: keys and microseconds, None where it does not matter."""
+
+    keys: tuple[str, ...] | None
+    predicate: str | None
+    true_at: int | None
+    no_end: bool
+    believed_at: int | None
+    believed_still: bool
+    limit: int | None
+
+
+def wanted(
+    *,
+    keys: Sequence[str] | None,
+    predicate: str | None = None,
+    as_of: datetime | None = None,
+    known_at: datetime | None = None,
+    history: bool = False,
+    limit: int | None = None,
+) -> Wanted:
+    """The question, checked. Raises InvalidInput for a limit that is not a whole number from 0."""
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise InvalidInput(f"limit must be a whole number from 0, not {limit!r}")
+    return Wanted(
+        keys=None if keys is None else tuple(dict.fromkeys(keys)),
+        predicate=None if predicate is None else predicate_key(predicate),
+        true_at=None if as_of is None else to_micros(as_of),
+        no_end=as_of is None and not history,
+        believed_at=None if known_at is None else to_micros(known_at),
+        believed_still=known_at is None and not history,
+        limit=limit,
+    )

@@ -1,0 +1,244 @@
+"""Facts in the journal's database, SQLite or PostgreSQL.
+
+    facts            every version of every fact; unlearnt_at is null while it is believed
+    facts_applied    the assertions that were taken in, by id
+
+Every key and index begins with the owner, so that a read costs what its user has, whoever else
+there is. Writes of one owner take turns, because an assertion reads before it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Index,
+    PrimaryKeyConstraint,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    or_,
+    select,
+    update,
+)
+
+from memory.errors import Corrupt, TierUnavailable
+from memory.journal import Journal
+from memory.journal.database import insert_into
+from memory.journal.schema import bytes_column, metadata, moment_column, owner_column, owner_of
+from memory.models import Assertion, Fact, Health, Scope
+from memory.semantic import names
+from memory.semantic.base import Wanted, fact_of, row_of, wanted
+from memory.semantic.predicates import checked
+from memory.semantic.timeline import Change, Slot, change, slot
+from memory.times import to_micros
+
+facts_table = Table(
+    "facts",
+    metadata,
+    owner_column(),
+    Column("id", Text, nullable=False),
+    Column("fact_id", Text, nullable=False),
+    Column("subject_key", Text, nullable=False),
+    Column("predicate_key", Text, nullable=False),
+    Column("object_key", Text, nullable=False),
+    moment_column("valid_from"),
+    moment_column("valid_to", nullable=True),
+    moment_column("learnt_at"),
+    moment_column("unlearnt_at", nullable=True),
+    bytes_column("body"),
+    PrimaryKeyConstraint("owner", "id"),
+)
+_facts = facts_table.c
+Index("facts_subject", _facts.owner, _facts.subject_key, _facts.predicate_key)
+Index("facts_object", _facts.owner, _facts.object_key)
+
+applied_table = Table(
+    "facts_applied",
+    metadata,
+    owner_column(),
+    Column("id", Text, nullable=False),
+    PrimaryKeyConstraint("owner", "id"),
+    sqlite_with_rowid=False,
+)
+
+_COLUMNS = (_facts.owner, _facts.unlearnt_at, _facts.body)
+
+
+def open_sql(journal: Journal) -> SqlSemanticMemory:
+    """The facts in the journal's own database. The journal stays the caller's to close."""
+    return SqlSemanticMemory(journal)
+
+
+class SqlSemanticMemory:
+    """A `SemanticMemory` over the journal's tables."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def apply(self, scope: Scope, *assertions: Assertion) -> None:
+        owner = owner_of(scope)
+        sound = [checked(assertion) for assertion in assertions]
+
+        def work(connection: Connection) -> None:
+            for assertion in sound:
+                if _is_new(connection, owner, assertion):
+                    believed = _believed(connection, owner, slot(assertion))
+                    _write(connection, owner, change(believed, assertion))
+
+        if sound:
+            with _answering():
+                await self._journal.write(work, alone=f"facts {owner.hex()}")
+
+    async def facts(
+        self,
+        scope: Scope,
+        *,
+        about: str | None = None,
+        predicate: str | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        history: bool = False,
+        limit: int | None = None,
+    ) -> list[Fact]:
+        return await self._found(
+            scope,
+            wanted(
+                keys=None if about is None else [names.key(about)],
+                predicate=predicate,
+                as_of=as_of,
+                known_at=known_at,
+                history=history,
+                limit=limit,
+            ),
+        )
+
+    async def mentioned(
+        self, scope: Scope, keys: Sequence[str], limit: int, *, as_of: datetime | None = None
+    ) -> list[Fact]:
+        return await self._found(scope, wanted(keys=keys, as_of=as_of, limit=limit))
+
+    async def _found(self, scope: Scope, question: Wanted) -> list[Fact]:
+        owner = owner_of(scope)
+        query = _query(owner, question)
+        with _answering():
+            return await self._journal.query(
+                lambda connection: list(_read(owner, connection.execute(query)))
+            )
+
+    async def clear(self, scope: Scope | None) -> None:
+        def work(connection: Connection) -> None:
+            for table in (facts_table, applied_table):
+                every = delete(table)
+                connection.execute(
+                    every if scope is None else every.where(table.c.owner == owner_of(scope))
+                )
+
+        with _answering():
+            await self._journal.write(
+                work, alone=None if scope is None else f"facts {owner_of(scope).hex()}"
+            )
+
+    async def health(self) -> Health:
+        journal = await self._journal.health()
+        return journal.model_copy(update={"part": "semantic"})
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """The journal's silence is this tier's silence."""
+    try:
+        yield
+    except TierUnavailable as error:
+        if error.tier == "semantic":
+            raise
+        message = str(error).removeprefix(f"{error.tier}: ")
+        raise TierUnavailable("semantic", message) from error
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def _is_new(connection: Connection, owner: bytes, assertion: Assertion) -> bool:
+    taken_in = insert_into(connection, applied_table).on_conflict_do_nothing()
+    return connection.execute(taken_in, {"owner": owner, "id": assertion.id}).rowcount > 0
+
+
+def _believed(connection: Connection, owner: bytes, about: Slot) -> list[Fact]:
+    query = select(*_COLUMNS).where(
+        _facts.owner == owner,
+        _facts.subject_key == about.subject,
+        _facts.predicate_key.in_(about.predicates),
+        _facts.unlearnt_at.is_(None),
+    )
+    if about.object is not None:
+        query = query.where(_facts.object_key == about.object)
+    return list(_read(owner, connection.execute(query)))
+
+
+_CLOSE = (
+    update(facts_table)
+    .where(_facts.owner == bindparam("whose"), _facts.id == bindparam("version"))
+    .values(unlearnt_at=bindparam("at"))
+)
+_TOUCH = (
+    update(facts_table)
+    .where(_facts.owner == bindparam("whose"), _facts.id == bindparam("version"))
+    .values(body=bindparam("said"))
+)
+
+
+def _write(connection: Connection, owner: bytes, decided: Change) -> None:
+    at = to_micros(decided.at)
+    if decided.close:
+        ended = [{"whose": owner, "version": version, "at": at} for version in decided.close]
+        connection.execute(_CLOSE, ended)
+    if decided.touch:
+        rows = [row_of(fact) for fact in decided.touch]
+        said = [{"whose": owner, "version": row.id, "said": row.body} for row in rows]
+        connection.execute(_TOUCH, said)
+    if decided.add:
+        added = [{"owner": owner, **row_of(fact)._asdict()} for fact in decided.add]
+        connection.execute(facts_table.insert(), added)
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def _query(owner: bytes, question: Wanted) -> Select[Any]:
+    conditions: list[ColumnElement[bool]] = [_facts.owner == owner]
+    if question.keys is not None:
+        conditions.append(
+            or_(_facts.subject_key.in_(question.keys), _facts.object_key.in_(question.keys))
+        )
+    if question.predicate is not None:
+        conditions.append(_facts.predicate_key == question.predicate)
+    if question.true_at is not None:
+        conditions.append(_in_force(question.true_at, "valid_from", "valid_to"))
+    if question.no_end:
+        conditions.append(_facts.valid_to.is_(None))
+    if question.believed_at is not None:
+        conditions.append(_in_force(question.believed_at, "learnt_at", "unlearnt_at"))
+    if question.believed_still:
+        conditions.append(_facts.unlearnt_at.is_(None))
+    query = select(*_COLUMNS).where(*conditions).order_by(_facts.valid_from.desc(), _facts.id)
+    return query if question.limit is None else query.limit(question.limit)
+
+
+def _in_force(moment: int, start: str, end: str) -> ColumnElement[bool]:
+    return (_facts[start] <= moment) & (_facts[end].is_(None) | (_facts[end] > moment))
+
+
+def _read(owner: bytes, rows: Iterable[Any]) -> Iterator[Fact]:
+    for row in rows:
+        if bytes(row.owner) != owner:
+            raise Corrupt("a fact of another owner came back")
+        yield fact_of(row.body, row.unlearnt_at)
