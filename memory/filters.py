@@ -59,24 +59,27 @@ def compile(where: Mapping[str, Any] | None) -> Accepts:  # noqa: A001 (as `re.c
 def view(item: Episode | Recalled, scope: Scope | None = None) -> dict[str, Any]:
     """What a filter can ask about an episode or something recalled.
 
-    Its metadata by name, and over it (so that they cannot be faked) its own fields: id, session,
-    agent, role, speaker, seq, text, event_time, and where there are such: message_id, part, tier,
-    recorded_at, importance, pinned, archived, last_access, valid_from, valid_to; with a scope,
-    tenant and user too. What is None is missing. `metadata.x` reaches a name that is hidden.
+    Its own fields: id, session, agent, role, speaker, seq, text, event_time, and where there are
+    such: message_id, part, tier, recorded_at, importance, pinned, archived, last_access,
+    valid_from, valid_to; with a scope, tenant and user too. What is None is missing. Then its
+    metadata by name; a name that is an own field's is only reached as `metadata.NAME`, so that
+    nothing said of a row can pass for what it is.
     """
-    own = {name: value for name in _FIELDS if (value := getattr(item, name, None)) is not None}
+    own = {name: value for name in _OWN if (value := getattr(item, name, None)) is not None}
     if item.role is not None:
         own["role"] = item.role.value
     if scope is not None:
         own |= {"tenant": scope.tenant, "user": scope.user}
-    return {**item.metadata, **own, "metadata": item.metadata}
+    said = {name: value for name, value in item.metadata.items() if name not in _RESERVED}
+    return {**said, **own, "metadata": item.metadata}
 
 
-_FIELDS: Final = (
+_OWN: Final = (
     *("id", "tier", "session", "agent", "speaker", "seq", "text", "event_time", "message_id"),
     *("part", "recorded_at", "importance", "pinned", "archived", "last_access"),
     *("valid_from", "valid_to"),
 )
+_RESERVED: Final = frozenset({*_OWN, "role", "tenant", "user", "metadata"})
 
 
 # --- filters -----------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ PACKED: Final = "z"
 Part = tuple[str, bytes]
 
 
-def document_of(context: Context) -> JsonObject:
+def document_of(context: Context) -> dict[str, Any]:
     """The document of a context; its `snapshot_id` is not in it, for it names the bytes."""
     entries, items = _entries(context)
     found: list[Item | Dropped] = [*items, *context.dropped]
@@ -63,7 +63,7 @@ def parts_of(context: Context) -> list[Part]:
 
     Raises InvalidInput that names the field which JSON cannot hold.
     """
-    document: dict[str, Any] = document_of(context)
+    document = document_of(context)
     try:
         entries = [encode(entry) for entry in document["entries"]]
         found = [encode(each) for each in document["found"]]
