@@ -83,6 +83,9 @@ class _Excerpts(NamedTuple):
         return self._replace(lines=kept, is_shortened=self.is_shortened or kept != self.lines)
 
 
+_NOTHING = _Excerpts("", (), (), False)
+
+
 def extend(
     previous: Summary | None,
     messages: Sequence[RecordedMessage],
@@ -103,10 +106,12 @@ def extend(
     if previous is None and not new:
         raise EmptyInput("there is nothing to summarise")
     _require_consecutive(covered, new)
+    if previous is not None and not new and count(previous.text) <= limit:
+        return previous
 
     covers_from = previous.covers_from if previous else new[0].seq
     covers_to = new[-1].seq if new else covered or 0
-    old = _taken_apart(previous.text if previous else "")
+    old = _taken_apart(previous.text) if previous else _NOTHING
     lines = (*old.lines, *_lines_of(new, messages))
     everything = _Excerpts(
         covers=f"messages {covers_from}-{covers_to}",
@@ -219,7 +224,7 @@ def _put_together(excerpts: _Excerpts) -> str:
 
 def _taken_apart(text: str) -> _Excerpts:
     """The inverse of `_put_together`. Of prose by somebody else, every line is a line of speech."""
-    covers, days, day, is_shortened = "", (), "", False
+    covers, days, day, is_shortened = "", (), "", text == ""
     lines: list[_Line] = []
     for written in filter(None, map(str.strip, text.split("\n"))):
         if heading := _HEADING.fullmatch(written):
