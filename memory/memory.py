@@ -32,6 +32,7 @@ from memory.context import ContextParts, assemble, strip_fences
 from memory.embedding import Embedder, open_embedder
 from memory.episodic import EpisodicMemory
 from memory.errors import EmbeddingFailed, EmptyInput, InvalidInput, TierUnavailable
+from memory.filters import Accepts
 from memory.ids import ENTROPY_BYTES, ulid
 from memory.journal import Journal, NewEvent, SessionInfo, SnapshotInfo, SnapshotStore
 from memory.lexical import LexicalIndex
@@ -134,16 +135,19 @@ class Memory:
         folder: Path | str | None = None,
         *,
         settings: Settings | None = None,
+        embedder: Embedder | None = None,
         registry: Registry | None = None,
         clock: Clock = utc_now,
     ) -> AsyncIterator[Memory]:
         """Open the memory in `folder` (else TRIMEM_HOME, else the user's data folder), or at the
-        URLs that the settings give. Stores that do not answer are no error until they are asked;
-        the journal must. Raises ConfigurationError, TierUnavailable.
+        URLs that the settings give. An `embedder` of your own is left open when this closes.
+
+        Stores that do not answer are no error until they are asked; the journal must answer.
+        Raises ConfigurationError, TierUnavailable.
         """
         settings = settings or Settings()
         async with AsyncExitStack() as stack:
-            parts = await _open_parts(stack, folder, settings, registry, clock)
+            parts = await _open_parts(stack, folder, settings, embedder, registry, clock)
             for projection in (
                 WorkingProjection(parts.windows),
                 EpisodicProjection(parts.episodic),
@@ -376,7 +380,7 @@ class UserMemory:
     async def _episodes(
         self, query: str, *, k: int, accepts: Accepts | None, now: datetime
     ) -> Recall:
-        """Episodes for the query. With a filter, looks further until k are found or all are seen."""
+        """Episodes for the query; with a filter, looking on until k are found or all are seen."""
         if not query.strip():
             return Recall()
         parts, wanted = self._parts, max(CANDIDATES, 4 * k)
@@ -539,11 +543,12 @@ async def _open_parts(
     stack: AsyncExitStack,
     folder: Path | str | None,
     settings: Settings,
+    given: Embedder | None,
     registry: Registry | None,
     clock: Clock,
 ) -> _Parts:
-    embedder = asyncio.create_task(open_embedder(settings))
-    stack.push_async_callback(_cancel, [embedder])
+    opening = asyncio.create_task(_embedder(stack, settings, given))
+    stack.push_async_callback(_cancel, [opening])
     urls = await _store_urls(stack, folder, settings)
     counter = await asyncio.to_thread(
         TokenCounter, settings.model, tokenizer_dir=settings.tokenizer_dir
@@ -555,15 +560,14 @@ async def _open_parts(
         open_semantic(urls.neo4j, journal, timeout=settings.timeout)
     )
     working = WorkingMemory(redis, ttl=settings.session_ttl)
-    ready = await embedder
-    stack.push_async_callback(ready.close)
+    embedder = await opening
     return _Parts(
         settings=settings,
         clock=clock,
         journal=journal,
         counter=counter,
         registry=registry or Registry.default(),
-        embedder=ready,
+        embedder=embedder,
         working=working,
         windows=Windows(
             journal,
@@ -571,13 +575,22 @@ async def _open_parts(
             counter,
             limit=settings.window_tokens,
             summary_limit=settings.summary_tokens,
+            ttl=settings.session_ttl,
             clock=clock,
         ),
-        episodic=EpisodicMemory(journal, chroma, ready),
+        episodic=EpisodicMemory(journal, chroma, embedder),
         lexical=LexicalIndex(journal),
         semantic=semantic,
         snapshots=Snapshots(SnapshotStore(journal)),
     )
+
+
+async def _embedder(stack: AsyncExitStack, settings: Settings, given: Embedder | None) -> Embedder:
+    if given is not None:
+        return given
+    opened = await open_embedder(settings)
+    stack.push_async_callback(opened.close)
+    return opened
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,16 @@ semantic   facts    → the graph
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
-from itertools import groupby
+from datetime import datetime, timedelta
+from itertools import groupby, pairwise
 
 from memory import summary as summaries
 from memory import window as windows
 from memory.codec import content_id
 from memory.episodic import EpisodicMemory
+from memory.errors import Corrupt
 from memory.journal import Event, Journal, NewEvent
 from memory.models import Assertion, RecordedMessage, Scope, Summary, Window
 from memory.semantic import SemanticMemory
@@ -29,6 +31,8 @@ MESSAGE, SUMMARY, FACT, ARCHIVED = "message", "summary", "fact", "archived"
 
 Clock = Callable[[], datetime]
 
+_log = logging.getLogger(__name__)
+
 
 class Windows:
     """Working memory kept true to the journal: appended to, folded, and rebuilt when it is lost."""
@@ -41,79 +45,121 @@ class Windows:
         *,
         limit: int,
         summary_limit: int,
+        ttl: timedelta | None,
         clock: Clock,
     ) -> None:
         self._journal = journal
         self._working = working
         self._counter = counter
         self._limit = limit
-        self._summary_limit = summary_limit
+        self._summary_limit = windows.summary_limit(limit, summary_limit)
+        self._ttl = ttl
         self._clock = clock
 
     async def append(self, scope: Scope, session: str, messages: Sequence[RecordedMessage]) -> None:
-        tokens = [self._counter.message(message) for message in messages]
-        if not await self._working.append(scope, session, messages, tokens):
-            await self._working.rebuild(scope, session, await self.from_journal(scope, session))
-        await self.fold(scope, session)
-
-    async def fold(self, scope: Scope, session: str) -> None:
-        """Fold the oldest whole groups into the summary until the window is within its limit.
-
-        The summary is in the journal before anything leaves the window; losing the race to
-        another process changes nothing.
-        """
-        window = await self._working.read(scope, session)
-        if window is None:
-            return
-        folded = self._folded(window)
-        if folded.summary is None or folded.summary == window.summary:
-            return
-        await self._journal.append(
-            scope, [_summary_event(session, folded.summary, self._clock())], now=self._clock()
-        )
-        await self._working.fold(scope, session, read=window, summary=folded.summary)
+        """Bring messages into the window, and fold what then does not fit."""
+        if not await self._working.append(scope, session, messages, self._sizes(messages)):
+            await self._rebuild(scope, session)
+        await self._fold(scope, session)
 
     async def read(self, scope: Scope, session: str) -> Window:
         """The window as of now: what Redis holds, and what it has not been told of yet.
 
         Obeys the limit at the first read, also when the limit was lowered meanwhile.
         """
-        window = await self._working.read(scope, session)
+        window = await self._read(scope, session)
         if window is None:
             return await self.from_journal(scope, session)
-        return self._folded(await self._with_newer(scope, session, window))
+        newer = await self._journal.messages(scope, session, after_seq=window.last_seq)
+        return self._folded(self._extended(window, newer))
 
     async def from_journal(self, scope: Scope, session: str) -> Window:
-        """The window as the journal alone tells it: the newest summary and what came after it."""
+        """The window as the journal alone tells it: the newest summary and what came after it.
+
+        What was before a silence longer than the time to live is not in it.
+        """
         stored = await self._journal.events_of(scope, kinds=[SUMMARY], session=session, newest=1)
         summary = Summary.from_json(stored[0].body) if stored else None
-        covered = summary.covers_to if summary else 0
-        window = Window(summary=summary, last_seq=covered)
-        return self._folded(await self._with_newer(scope, session, window))
+        if summary is None:
+            messages = await self._journal.messages(scope, session)
+            window = windows.gather(messages, self._counter.message)
+        else:
+            lead = await self._journal.messages(scope, session, before_seq=summary.covers_from)
+            after = await self._journal.messages(scope, session, after_seq=summary.covers_to)
+            window = windows.gather(
+                (*lead, *after),
+                self._counter.message,
+                summary=summary,
+                last_seq=summary.covers_to,
+            )
+        return self._folded(self._alive(window))
 
-    async def _with_newer(self, scope: Scope, session: str, window: Window) -> Window:
-        newer = await self._journal.messages(scope, session, after_seq=window.last_seq)
+    async def _read(self, scope: Scope, session: str) -> Window | None:
+        """What Redis holds; None when it holds nothing that can be read."""
+        try:
+            return await self._working.read(scope, session)
+        except Corrupt as error:
+            _log.warning("a window is rebuilt from the journal: %s", error)
+            await self._working.clear(scope, session)
+            return None
+
+    async def _rebuild(self, scope: Scope, session: str) -> None:
+        window = await self.from_journal(scope, session)
+        await self._working.rebuild(scope, session, window, self._sizes(window.messages))
+
+    async def _fold(self, scope: Scope, session: str) -> None:
+        """Fold the oldest whole groups into the summary until the window is within its limit.
+
+        The summary is in the journal before anything leaves the window; losing the race to
+        another process changes nothing.
+        """
+        window = await self._read(scope, session)
+        folded = self._folded(window) if window else None
+        if window is None or folded is None or folded.summary is None or folded is window:
+            return
+        now = self._clock()
+        await self._journal.append(scope, [_summary_event(session, folded.summary, now)], now=now)
+        await self._working.fold(scope, session, read=window, summary=folded.summary)
+
+    def _folded(self, window: Window) -> Window:
+        """The window within its limit: what does not fit is in the summary."""
+        away = windows.plan(
+            window, self._limit, self._counter.message, summary_tokens=self._summary_limit
+        )
+        if not away:
+            return window
+        summary = summaries.extend(
+            window.summary, away, limit=self._summary_limit, count=self._counter.count
+        )
+        return windows.fold(window, summary, self._counter.message)
+
+    def _extended(self, window: Window, newer: Sequence[RecordedMessage]) -> Window:
         if not newer:
             return window
         return window.model_copy(
             update={
                 "messages": (*window.messages, *newer),
                 "last_seq": newer[-1].seq,
-                "tokens": window.tokens + sum(map(self._counter.message, newer)),
+                "tokens": window.tokens + sum(self._sizes(newer)),
             }
         )
 
-    def _folded(self, window: Window) -> Window:
-        """The window within its limit: what does not fit is in the summary. Pure."""
-        away = windows.plan(window, self._limit, self._counter.message)
-        if not away:
+    def _alive(self, window: Window) -> Window:
+        """The window without what its session's time to live has ended."""
+        if self._ttl is None or not window.messages:
             return window
-        summary = summaries.extend(
-            window.summary, away, limit=self._summary_limit, count=self._counter.count
+        moments = [*(message.recorded_at for message in window.messages), self._clock()]
+        silences = [i for i, (a, b) in enumerate(pairwise(moments)) if b - a > self._ttl]
+        if not silences:
+            return window
+        ended = silences[-1]
+        kept = windows.gather(
+            window.messages[ended + 1 :], self._counter.message, last_seq=window.last_seq
         )
-        kept = window.messages[len(away) :]
-        tokens = summary.tokens + sum(map(self._counter.message, kept))
-        return window.model_copy(update={"messages": kept, "summary": summary, "tokens": tokens})
+        return kept.model_copy(update={"expired_at": moments[ended] + self._ttl})
+
+    def _sizes(self, messages: Sequence[RecordedMessage]) -> list[int]:
+        return [self._counter.message(message) for message in messages]
 
 
 def _summary_event(session: str, summary: Summary, now: datetime) -> NewEvent:

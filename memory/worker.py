@@ -145,7 +145,8 @@ class Worker:
     async def _retry_alone(self, event: Event, error: Exception) -> None:
         for _ in range(ATTEMPTS - 1):
             try:
-                return await self.projection.apply([event])
+                await self.projection.apply([event])
+                return
             except TierUnavailable:
                 raise
             except Exception as again:
