@@ -6,7 +6,7 @@ everything in .servers/NAME and asks for a password where the server can. Starti
 changes nothing, from however many shells; the URLs are printed and kept in .servers/env.
 
     python scripts/servers.py up [redis|postgres|chroma|neo4j ...]
-    python scripts/servers.py down | status
+    python scripts/servers.py status | down | wipe
 """
 
 from __future__ import annotations
@@ -72,18 +72,14 @@ class Server:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Real servers for development and tests.")
     parser.add_argument("--folder", type=Path, default=ROOT / ".servers")
-    parser.add_argument("do", choices=["up", "down", "status"])
+    parser.add_argument("do", choices=list(COMMANDS))
     parser.add_argument("names", nargs="*", choices=[*SERVERS, []], help="all when none is named")
     given = parser.parse_args(arguments)
     servers = [SERVERS[name] for name in given.names or SERVERS]
     folder: Path = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     with _only_one(folder / "lock"):
-        if given.do == "up":
-            return up(folder, servers)
-        if given.do == "down":
-            return down(folder, servers)
-        return status(folder, servers)
+        return COMMANDS[given.do](folder, servers)
 
 
 def up(folder: Path, servers: Sequence[Server]) -> int:
@@ -110,6 +106,16 @@ def down(folder: Path, servers: Sequence[Server]) -> int:
         if _sidecar(folder, server).stop(grace=20.0, kindly=server.stop_signal):
             print(f"{server.name}: stopped", file=sys.stderr)
     _write_env(folder)
+    return 0
+
+
+def wipe(folder: Path, servers: Sequence[Server]) -> int:
+    """Stops them and removes their data, wherever it lies."""
+    down(folder, servers)
+    for server in servers:
+        home = folder / server.name
+        for data in (home / "data", home):
+            shutil.rmtree(data.resolve(), ignore_errors=True)
     return 0
 
 
@@ -479,6 +485,8 @@ SERVERS = {
         Server("neo4j", _neo4j_prepare, _neo4j_command, _neo4j_url, _neo4j_answers),
     )
 }
+
+COMMANDS = {"up": up, "status": status, "down": down, "wipe": wipe}
 
 
 if __name__ == "__main__":
