@@ -58,7 +58,13 @@ facts_table = Table(
     PrimaryKeyConstraint("owner", "id"),
 )
 _facts = facts_table.c
-Index("facts_subject", _facts.owner, _facts.subject_key, _facts.predicate_key)
+Index(
+    "facts_subject",
+    _facts.owner,
+    _facts.subject_key,
+    _facts.predicate_key,
+    _facts.object_key,
+)
 Index("facts_object", _facts.owner, _facts.object_key)
 
 applied_table = Table(

@@ -1,0 +1,427 @@
+"""Facts in Neo4j (5.26 or later; Community is enough).
+
+    (:Entity {tenant, user_id, key, name})      one for each name of a user
+    -[:FACT {tenant, user_id, id, fact_id, predicate_key, valid_from, …, body, assertions}]->
+    (:TrimemSchema {one: 1, version})           what the database was migrated to
+
+There is one relationship type; predicates, like everything else from outside, are parameters and
+never part of Cypher text. A version is one relationship from its subject to its object. `body` is
+the fact in the bytes of `codec`, and the truth of it; `subject`, `predicate` and `object` beside it
+are for people who look at the graph. `assertions` are the ids that were taken in by a fact: they
+live on one of its versions, so that an assertion that comes again changes nothing.
+
+An assertion first takes the lock of its subject's node, so that two writers never decide from the
+same picture. Transactions are the driver's managed ones: they are run again after a deadlock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime, timedelta
+from typing import Any, Final, LiteralString
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from neo4j import (
+    AsyncDriver,
+    AsyncGraphDatabase,
+    AsyncManagedTransaction,
+    AsyncSession,
+    NotificationMinimumSeverity,
+    Record,
+    unit_of_work,
+)
+from neo4j.exceptions import ConfigurationError as DriverConfigurationError
+from neo4j.exceptions import DriverError, Neo4jError
+
+from memory.errors import ConfigurationError, Corrupt, SchemaTooNew, TierUnavailable
+from memory.models import Assertion, Fact, Health, Scope
+from memory.semantic import names
+from memory.semantic.base import Wanted, fact_of, row_of, wanted
+from memory.semantic.predicates import checked
+from memory.semantic.timeline import Change, change, fact_id, slot
+from memory.text import plain
+from memory.times import to_micros
+
+SCHEMES: Final = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
+READABLE: Final = 200
+"""Characters of the copies that are there for people."""
+_CLEARED_AT_ONCE: Final = 1_000
+
+
+@asynccontextmanager
+async def open_neo4j(url: str, *, timeout: timedelta) -> AsyncIterator[Neo4jSemanticMemory]:
+    """The facts at bolt:// or neo4j:// (+s, +ssc) USER:PASSWORD@HOST[:PORT][/DATABASE], migrated.
+
+    `timeout` is the longest that connecting or one operation waits. Raises ConfigurationError for
+    another URL, SchemaTooNew when a newer version wrote it, TierUnavailable without an answer.
+    """
+    address, auth, database = _taken_apart(url)
+    try:
+        driver = AsyncGraphDatabase.driver(
+            address,
+            auth=auth,
+            connection_timeout=timeout.total_seconds(),
+            connection_acquisition_timeout=timeout.total_seconds(),
+            max_transaction_retry_time=timeout.total_seconds(),
+            notifications_min_severity=NotificationMinimumSeverity.OFF,
+            telemetry_disabled=True,
+            user_agent="trimem",
+        )
+    except (DriverConfigurationError, ValueError) as error:
+        raise ConfigurationError(f"neo4j_url: {_first_line(error)}") from error
+    async with driver:
+        memory = Neo4jSemanticMemory(driver, database=database, where=address, timeout=timeout)
+        await memory.migrate()
+        yield memory
+
+
+def _taken_apart(url: str) -> tuple[str, tuple[str, str] | None, str | None]:
+    """Address, credentials and database: the driver refuses to take them out of the URL itself."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigurationError(f"neo4j_url cannot be read: {error}") from error
+    if parts.scheme not in SCHEMES:
+        raise ConfigurationError(f"neo4j_url must begin with one of {', '.join(SCHEMES)}")
+    if not host:
+        raise ConfigurationError("neo4j_url names no host")
+    shown = f"[{host}]" if ":" in host else host
+    where = shown if port is None else f"{shown}:{port}"
+    auth = None
+    if parts.username is not None:
+        auth = (unquote(parts.username), unquote(parts.password or ""))
+    address = urlunsplit((parts.scheme, where, "", parts.query, ""))
+    return address, auth, parts.path.strip("/") or None
+
+
+class Neo4jSemanticMemory:
+    """A `SemanticMemory` over a Neo4j server. The driver stays the opener's to close."""
+
+    def __init__(
+        self, driver: AsyncDriver, *, database: str | None, where: str, timeout: timedelta
+    ) -> None:
+        self._driver = driver
+        self._database = database
+        self._where = where
+        self._timeout = timeout
+
+    async def apply(self, scope: Scope, *assertions: Assertion) -> None:
+        sound = [checked(assertion) for assertion in assertions]
+        if not sound:
+            return
+
+        async def work(tx: AsyncManagedTransaction) -> None:
+            for assertion in sound:
+                await _take_in(tx, scope, assertion)
+
+        async with self._session() as session:
+            await session.execute_write(self._bounded(work))
+
+    async def facts(
+        self,
+        scope: Scope,
+        *,
+        about: str | None = None,
+        predicate: str | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        history: bool = False,
+        limit: int | None = None,
+    ) -> list[Fact]:
+        return await self._found(
+            scope,
+            wanted(
+                keys=None if about is None else [names.key(about)],
+                predicate=predicate,
+                as_of=as_of,
+                known_at=known_at,
+                history=history,
+                limit=limit,
+            ),
+        )
+
+    async def mentioned(
+        self, scope: Scope, keys: Sequence[str], limit: int, *, as_of: datetime | None = None
+    ) -> list[Fact]:
+        return await self._found(scope, wanted(keys=keys, as_of=as_of, limit=limit))
+
+    async def _found(self, scope: Scope, question: Wanted) -> list[Fact]:
+        query = _EVERY if question.keys is None else _NAMED
+        values = {**_scope_values(scope), **question._asdict()}
+
+        async def work(tx: AsyncManagedTransaction) -> list[Fact]:
+            return [_fact(scope, record) async for record in await tx.run(query, values)]
+
+        async with self._session() as session:
+            return await session.execute_read(self._bounded(work))
+
+    async def clear(self, scope: Scope | None) -> None:
+        query = _CLEAR_EVERYBODY if scope is None else _CLEAR
+        values = {"at_once": _CLEARED_AT_ONCE, **(_scope_values(scope) if scope else {})}
+
+        async def work(tx: AsyncManagedTransaction) -> int:
+            record = await (await tx.run(query, values)).single(strict=True)
+            return int(record["gone"])
+
+        async with self._session() as session:
+            while await session.execute_write(self._bounded(work)):
+                pass
+
+    async def health(self) -> Health:
+        try:
+            async with self._session() as session:
+                record = await session.execute_read(self._bounded(_version))
+        except TierUnavailable as error:
+            return Health(part="semantic", ok=False, where=self._where, problem=str(error))
+        return Health(part="semantic", ok=True, version=record, where=self._where)
+
+    # --- the schema --------------------------------------------------------------------------
+
+    async def migrate(self) -> None:
+        """Every version that is missing. Safe to run from several processes at once.
+
+        Raises SchemaTooNew when a newer trimem was here.
+        """
+        async with self._session() as session:
+            found = await session.execute_read(self._bounded(_schema_version))
+            if found > len(MIGRATIONS):
+                raise SchemaTooNew(
+                    f"the graph at {self._where} has schema version {found}; "
+                    f"this trimem knows versions up to {len(MIGRATIONS)}"
+                )
+            for number, statements in enumerate(MIGRATIONS[found:], start=found + 1):
+                for statement in statements:  # Neo4j takes each change of schema by itself
+                    await (await session.run(statement)).consume()
+                await (await session.run(_SET_SCHEMA_VERSION, version=number)).consume()
+            if found < len(MIGRATIONS):
+                seconds = max(1, round(self._timeout.total_seconds()))
+                await (await session.run(_AWAIT_INDEXES, seconds=seconds)).consume()
+
+    # --- sessions ----------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[AsyncSession]:
+        """A session; what the driver raises inside becomes ours."""
+        with _answering():
+            async with (
+                asyncio.timeout(self._timeout.total_seconds()),
+                self._driver.session(database=self._database) as session,
+            ):
+                yield session
+
+    def _bounded(self, work: Any) -> Any:
+        """The unit of work, which the server ends when it takes longer than the timeout."""
+        return unit_of_work(timeout=self._timeout.total_seconds())(work)
+
+
+@contextmanager
+def _answering() -> Any:
+    try:
+        yield
+    except DriverConfigurationError as error:
+        raise ConfigurationError(f"neo4j: {_first_line(error)}") from error
+    except (Neo4jError, DriverError, OSError, TimeoutError) as error:
+        raise TierUnavailable("semantic", _first_line(error)) from error
+
+
+def _first_line(error: BaseException) -> str:
+    said = str(error).strip()
+    return said.splitlines()[0] if said else type(error).__name__
+
+
+# --- Cypher --------------------------------------------------------------------------------------
+
+MIGRATIONS: Final[tuple[tuple[LiteralString, ...], ...]] = (
+    (
+        "CREATE CONSTRAINT trimem_schema IF NOT EXISTS "
+        "FOR (s:TrimemSchema) REQUIRE s.one IS UNIQUE",
+        "CREATE CONSTRAINT trimem_entity IF NOT EXISTS "
+        "FOR (e:Entity) REQUIRE (e.tenant, e.user_id, e.key) IS UNIQUE",
+        "CREATE CONSTRAINT trimem_fact IF NOT EXISTS "
+        "FOR ()-[f:FACT]-() REQUIRE (f.tenant, f.user_id, f.id) IS UNIQUE",
+        "CREATE INDEX trimem_fact_versions IF NOT EXISTS "
+        "FOR ()-[f:FACT]-() ON (f.tenant, f.user_id, f.fact_id)",
+        "CREATE INDEX trimem_fact_slot IF NOT EXISTS "
+        "FOR ()-[f:FACT]-() ON "
+        "(f.tenant, f.user_id, f.subject_key, f.predicate_key, f.object_key)",
+    ),
+)
+"""The changes of schema, version by version. Each statement may be run again."""
+
+_SCHEMA_VERSION: Final = "OPTIONAL MATCH (s:TrimemSchema {one: 1}) RETURN s.version AS version"
+_SET_SCHEMA_VERSION: Final = """
+MERGE (s:TrimemSchema {one: 1})
+SET s.version = CASE WHEN coalesce(s.version, 0) < $version THEN $version ELSE s.version END
+"""
+_AWAIT_INDEXES: Final = "CALL db.awaitIndexes($seconds)"
+_VERSION: Final = "CALL dbms.components() YIELD name, versions, edition RETURN *"
+
+LOCK: Final = """
+MERGE (s:Entity {tenant: $tenant, user_id: $user_id, key: $key})
+ON CREATE SET s.name = $name
+SET s.locked = true REMOVE s.locked
+"""
+"""The subject's node, made if need be, and locked until the transaction ends."""
+
+_TAKEN_IN: Final = """
+MATCH ()-[f:FACT {tenant: $tenant, user_id: $user_id, fact_id: $fact_id}]->()
+WHERE $assertion IN f.assertions
+RETURN f.id AS id LIMIT 1
+"""
+# `IS NOT NULL` on what a composite index has and the question leaves open: the index is used only
+# when every property of it is named.
+_BELIEVED: Final = """
+UNWIND $predicates AS predicate
+MATCH ()-[f:FACT {
+  tenant: $tenant, user_id: $user_id, subject_key: $subject, predicate_key: predicate,
+  object_key: $object
+}]->()
+WHERE f.unlearnt_at IS NULL
+RETURN f.tenant AS tenant, f.user_id AS user_id, f.body AS body, f.unlearnt_at AS unlearnt_at
+"""
+_BELIEVED_OF_ANY: Final = """
+UNWIND $predicates AS predicate
+MATCH ()-[f:FACT {
+  tenant: $tenant, user_id: $user_id, subject_key: $subject, predicate_key: predicate
+}]->()
+WHERE f.object_key IS NOT NULL AND f.unlearnt_at IS NULL
+RETURN f.tenant AS tenant, f.user_id AS user_id, f.body AS body, f.unlearnt_at AS unlearnt_at
+"""
+_CLOSE: Final = """
+UNWIND $ids AS id
+MATCH ()-[f:FACT {tenant: $tenant, user_id: $user_id, id: id}]->()
+SET f.unlearnt_at = $at
+"""
+_TOUCH: Final = """
+UNWIND $rows AS row
+MATCH ()-[f:FACT {tenant: $tenant, user_id: $user_id, id: row.id}]->()
+SET f.body = row.body
+"""
+ADD: Final = """
+UNWIND $rows AS row
+MERGE (s:Entity {tenant: $tenant, user_id: $user_id, key: row.subject_key})
+ON CREATE SET s.name = row.subject
+MERGE (o:Entity {tenant: $tenant, user_id: $user_id, key: row.object_key})
+ON CREATE SET o.name = row.object
+CREATE (s)-[:FACT {
+  tenant: $tenant, user_id: $user_id, id: row.id, fact_id: row.fact_id,
+  subject_key: row.subject_key, predicate_key: row.predicate_key, object_key: row.object_key,
+  valid_from: row.valid_from, valid_to: row.valid_to, learnt_at: row.learnt_at,
+  body: row.body,
+  subject: row.subject, predicate: row.predicate, object: row.object
+}]->(o)
+"""
+_REMEMBER: Final = """
+MATCH ()-[f:FACT {tenant: $tenant, user_id: $user_id, fact_id: $fact_id}]->()
+WITH f ORDER BY f.learnt_at, f.id LIMIT 1
+SET f.assertions = coalesce(f.assertions, []) + $assertion
+"""
+
+_FILTER: Final = """
+  ($predicate IS NULL OR f.predicate_key = $predicate)
+  AND ($true_at IS NULL
+       OR f.valid_from <= $true_at AND (f.valid_to IS NULL OR $true_at < f.valid_to))
+  AND (NOT $no_end OR f.valid_to IS NULL)
+  AND ($believed_at IS NULL
+       OR f.learnt_at <= $believed_at AND (f.unlearnt_at IS NULL OR $believed_at < f.unlearnt_at))
+  AND (NOT $believed_still OR f.unlearnt_at IS NULL)
+WITH DISTINCT f ORDER BY f.valid_from DESC, f.id
+LIMIT coalesce($limit, 9223372036854775807)
+RETURN f.tenant AS tenant, f.user_id AS user_id, f.body AS body, f.unlearnt_at AS unlearnt_at
+"""
+_EVERY: Final = (
+    """
+MATCH ()-[f:FACT {tenant: $tenant, user_id: $user_id}]->() WHERE f.fact_id IS NOT NULL AND
+"""
+    + _FILTER
+)
+_NAMED: Final = (
+    """
+UNWIND $keys AS key
+MATCH (:Entity {tenant: $tenant, user_id: $user_id, key: key})-[f:FACT]-() WHERE
+"""
+    + _FILTER
+)
+
+_CLEAR: Final = """
+MATCH (e:Entity {tenant: $tenant, user_id: $user_id}) WHERE e.key IS NOT NULL
+WITH e LIMIT $at_once DETACH DELETE e
+RETURN count(*) AS gone
+"""
+_CLEAR_EVERYBODY: Final = """
+MATCH (e:Entity)
+WITH e LIMIT $at_once DETACH DELETE e
+RETURN count(*) AS gone
+"""
+
+
+# --- units of work -------------------------------------------------------------------------------
+
+
+def _scope_values(scope: Scope) -> dict[str, Any]:
+    return {"tenant": scope.tenant, "user_id": scope.user}
+
+
+async def _take_in(tx: AsyncManagedTransaction, scope: Scope, assertion: Assertion) -> None:
+    about = slot(assertion)
+    whose = _scope_values(scope)
+    this = {
+        **whose,
+        "fact_id": fact_id(assertion.subject, assertion.predicate, assertion.object),
+        "assertion": assertion.id,
+    }
+    await _done(tx, LOCK, {**whose, "key": about.subject, "name": _readable(assertion.subject)})
+    if await (await tx.run(_TAKEN_IN, this)).single() is not None:
+        return
+    query = _BELIEVED if about.object is not None else _BELIEVED_OF_ANY
+    found = await tx.run(query, {**whose, **about._asdict()})
+    believed = [_fact(scope, record) async for record in found]
+    await _write(tx, whose, change(believed, assertion))
+    await _done(tx, _REMEMBER, this)
+
+
+async def _write(tx: AsyncManagedTransaction, whose: dict[str, Any], decided: Change) -> None:
+    if decided.close:
+        ended = {"ids": list(decided.close), "at": to_micros(decided.at)}
+        await _done(tx, _CLOSE, {**whose, **ended})
+    if decided.touch:
+        rows = [{"id": fact.id, "body": row_of(fact).body} for fact in decided.touch]
+        await _done(tx, _TOUCH, {**whose, "rows": rows})
+    if decided.add:
+        rows = [{**row_of(fact)._asdict(), **_for_people(fact)} for fact in decided.add]
+        await _done(tx, ADD, {**whose, "rows": rows})
+
+
+async def _done(tx: AsyncManagedTransaction, query: LiteralString, values: dict[str, Any]) -> None:
+    await (await tx.run(query, values)).consume()
+
+
+def _for_people(fact: Fact) -> dict[str, str]:
+    return {
+        "subject": _readable(fact.subject),
+        "predicate": _readable(fact.predicate),
+        "object": _readable(fact.object),
+    }
+
+
+def _readable(text: str) -> str:
+    return plain(text[:READABLE])
+
+
+def _fact(scope: Scope, record: Record) -> Fact:
+    if (record["tenant"], record["user_id"]) != (scope.tenant, scope.user):
+        raise Corrupt("a fact of another user came back")
+    return fact_of(bytes(record["body"]), record["unlearnt_at"])
+
+
+async def _schema_version(tx: AsyncManagedTransaction) -> int:
+    record = await (await tx.run(_SCHEMA_VERSION)).single()
+    return int(record["version"] or 0) if record is not None else 0
+
+
+async def _version(tx: AsyncManagedTransaction) -> str:
+    record = await (await tx.run(_VERSION)).single(strict=True)
+    return f"Neo4j {record['edition']} {record['versions'][0]}"
