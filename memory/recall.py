@@ -26,13 +26,14 @@ from typing import Final, NamedTuple, Protocol
 
 from pydantic import Field
 
+from memory.embedding.default import is_latin
 from memory.models import Dropped, Episode, Fact, Recalled, Value
+from memory.semantic.names import SELF
+from memory.semantic.predicates import render as plainly
 from memory.text import terms
 
 LITERAL_BAND: Final = 0.1
 """The top of the scale that only literal hits reach."""
-SELF: Final = "user"
-"""The subject of what users say of themselves."""
 EXCERPT: Final = 160
 """Characters of a near miss that are kept to recognise it by."""
 
@@ -57,13 +58,15 @@ class Calibration(Value):
 
 
 class RecallPolicy(Value):
-    """How candidates become an order. The defaults are measured: docs/decisions/recall-floor.md."""
+    """How candidates become an order. Measured in docs/decisions/recall-floor.md.
 
-    spaced: Calibration = Calibration(low=0.15, high=0.65)
-    """For queries in scripts with spaces between words (Latin, Cyrillic …)."""
-    unspaced: Calibration = Calibration(low=0.80, high=0.92)
-    """For queries in Chinese, Japanese, Korean, Thai …"""
-    floor: float = Field(default=0.2, ge=0.0, le=1.0)
+    Of an embedder that sends texts to different models by their script, `latin` calibrates queries
+    in Latin script and `other` all the rest; of any other embedder both are the same.
+    """
+
+    latin: Calibration = Calibration(low=0.15, high=0.65)
+    other: Calibration = Calibration(low=0.84, high=0.92)
+    floor: float = Field(default=0.12, ge=0.0, le=1.0)
     """The lowest score that is recalled. On the scale of `Recalled.score`."""
     neighbours: tuple[float, ...] = (0.4, 0.2)
     """What a hit adds to the messages 1, 2, … places before and after it in its session."""
@@ -73,10 +76,27 @@ class RecallPolicy(Value):
     near_misses: int = Field(default=5, ge=0)
     """The most that is reported as dropped, for each reason."""
 
-    def meaning(self, query: str) -> Calibration:
-        """The calibration for a query: embedders differ by script."""
-        return self.unspaced if _is_unspaced(query) else self.spaced
+    @classmethod
+    def of_embedder(cls, identity: str) -> RecallPolicy:
+        """The policy for an embedder by its identity. Unknown ones are taken to be as MiniLM is."""
+        known = [each for name, each in _CALIBRATIONS if name in identity.casefold()]
+        if not known:
+            return cls()
+        return cls(latin=known[0], other=known[-1])
 
+    def meaning(self, query: str) -> Calibration:
+        """The calibration of the model that this query goes to."""
+        return self.latin if is_latin(query) else self.other
+
+
+_CALIBRATIONS: Final = (
+    ("minilm", Calibration(low=0.15, high=0.65)),
+    ("text-embedding-3", Calibration(low=0.2, high=0.65)),
+    ("ada-002", Calibration(low=0.75, high=0.9)),
+    ("e5", Calibration(low=0.84, high=0.92)),
+)
+"""By a part of the embedder's name. MiniLM and E5 are measured; the others are what their makers'
+examples suggest, and want measuring before anybody relies on them."""
 
 DEFAULT: Final = RecallPolicy()
 
@@ -256,12 +276,6 @@ def _folded(text: str) -> str:
     return text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
-def _is_unspaced(query: str) -> bool:
-    """Whether most letters of it are of a script outside those that put spaces between words."""
-    letters = [character for character in query if character.isalpha()]
-    return 2 * sum(character >= "\u0e00" for character in letters) > len(letters)
-
-
 _COURTESIES: Final = frozenset(
     """hi hello hey hiya howdy yo greetings good morning afternoon evening night day how are you
     doing today what s up there again all everyone bye goodbye see later soon thanks thank thx
@@ -409,7 +423,7 @@ def rank_facts(
     *,
     now: datetime,
     limit: int = FACTS,
-    render: Callable[[Fact], str] | None = None,
+    render: Callable[[Fact], str] = plainly,
 ) -> list[Recalled]:
     """The current facts that bear on `query`, best first; then what is known of the user anyway.
 
@@ -428,15 +442,14 @@ def rank_facts(
         if score > 0:
             ranked.append((score, about_user, fact, scores))
     ranked.sort(key=lambda r: (-r[0], not r[1], -r[2].valid_from.timestamp(), r[2].id))
-    line = render or _line
     return [
         Recalled(
             tier="semantic",
             id=fact.id,
-            text=line(fact),
+            text=render(fact),
             score=round(score, 4),
             scores={arm: round(each, 4) for arm, each in scores.items()},
-            reason=_why_fact(scores, about_user),
+            reason=_why_fact(scores),
             event_time=fact.learnt_at,
             valid_from=fact.valid_from,
             valid_to=fact.valid_to,
@@ -446,14 +459,10 @@ def rank_facts(
     ]
 
 
-def _line(fact: Fact) -> str:
-    return f"{fact.subject} {fact.predicate.replace('_', ' ')} {fact.object}"
-
-
-def _why_fact(scores: Mapping[str, float], about_user: bool) -> str:
+def _why_fact(scores: Mapping[str, float]) -> str:
     reasons = {"named": "names it", "cue": "asks for such a thing", "words": "shares words"}
     best = max(scores, key=lambda arm: scores[arm])
-    return reasons[best] if scores[best] > 0 else "about the user" * about_user
+    return reasons[best] if scores[best] > 0 else "about the user"
 
 
 class _Wanted(NamedTuple):
@@ -499,6 +508,7 @@ _TOPICS: Final = (
         "work works job employer employed company office career profession occupation boss",
         "工作 公司 上班 职业 单位 老板 同事 就职",
     ),
+    _topic("comes_from hometown native origin", "来自 老家 哪里人 籍贯"),
     _topic(
         "live lives home city town address moved house apartment flat neighbourhood",
         "住 家在 城市 地址 搬家 搬到 居住",
@@ -509,8 +519,10 @@ _TOPICS: Final = (
     ),
     _topic(
         "family married husband wife spouse partner son daughter child kid mother father mom mum "
-        "dad parent brother sister sibling",
-        "家人 家庭 老公 丈夫 老婆 妻子 儿子 女儿 孩子 妈妈 母亲 爸爸 父亲 哥哥 弟弟 姐姐 妹妹",
+        "dad parent brother sister sibling fiance fiancee girlfriend boyfriend twin grandmother "
+        "grandfather aunt uncle cousin niece nephew relative",
+        "家人 家庭 老公 丈夫 老婆 妻子 儿子 女儿 孩子 妈妈 母亲 爸爸 父亲 哥哥 弟弟 姐姐 妹妹 亲戚 "
+        "女朋友 男朋友 奶奶 爷爷",
     ),
     _topic("pet dog cat puppy kitten rabbit bird", "宠物 狗 猫 兔子"),
     _topic(

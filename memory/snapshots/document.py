@@ -135,7 +135,8 @@ def text_of(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    texts = [part.get("text") for part in content or () if isinstance(part, Mapping)]
+    parts = content if isinstance(content, list | tuple) else ()
+    texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
