@@ -1,0 +1,204 @@
+"""The doctor: asks every part that the settings name, and says in one line what is wrong with it.
+
+Each part is asked alone and for itself, so that one that is ill never hides another. What is asked
+is what the tiers themselves would ask; nothing that was remembered is changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import SecretStr
+
+from memory.embedding import open_embedder
+from memory.errors import AgentMemoryError, TierUnavailable
+from memory.journal import Journal
+from memory.local import default_folder, local_stack, stack_status
+from memory.models import Health
+from memory.redis_url import open_redis
+from memory.semantic.base import open_semantic
+from memory.settings import Settings
+from memory.tokens import TokenCounter
+from memory.working import WorkingMemory
+
+LOW_ON_DISK = 1_000_000_000
+"""Bytes of free space in the data folder below which the doctor says so."""
+
+
+class _Urls(NamedTuple):
+    """Where to look for each store. None: in the local stack, which does not run."""
+
+    journal: str | None
+    redis: str | None
+    chroma: str | None
+
+
+async def doctor(settings: Settings) -> list[Health]:
+    """How each part is, in a fixed order: the local stack's parts (when any is used), journal,
+    working, episodic, semantic, embedder, tokenizer.
+
+    Parts of the local stack are started, as opening a Memory would. Never raises for a part that
+    does not answer, and never shows a password.
+    """
+    async with AsyncExitStack() as stack:
+        local, urls = await _find_stores(stack, settings)
+        checks: tuple[tuple[str, Callable[[], Awaitable[Health]]], ...] = (
+            ("journal", lambda: _journal(urls.journal, settings)),
+            ("working", lambda: _working(urls.redis, settings)),
+            ("episodic", lambda: _episodic(urls.chroma, settings)),
+            ("semantic", lambda: _semantic(urls.journal, settings)),
+            ("embedder", lambda: _embedder(settings)),
+            ("tokenizer", lambda: _tokenizer(settings)),
+        )
+        asked = (_examined(part, check, settings) for part, check in checks)
+        return [*local, *await asyncio.gather(*asked)]
+
+
+async def _examined(
+    part: str, check: Callable[[], Awaitable[Health]], settings: Settings
+) -> Health:
+    """The check's result; its failure or silence as one line."""
+    limit = 3 * settings.timeout.total_seconds()
+    try:
+        async with asyncio.timeout(limit):
+            found = await check()
+    except AgentMemoryError as error:
+        return Health(part=part, ok=False, problem=_one_line(str(error)))
+    except TimeoutError:
+        return Health(part=part, ok=False, problem=f"no answer within {limit:g} s")
+    return found.model_copy(update={"part": part, "problem": _one_line(found.problem)})
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# --- the local stack ---------------------------------------------------------------------------
+
+
+async def _find_stores(stack: AsyncExitStack, settings: Settings) -> tuple[list[Health], _Urls]:
+    """How the local stack is, where it is used, and where every store lives."""
+    given = _Urls(_url(settings.journal_url), _url(settings.redis_url), _url(settings.chroma_url))
+    if all(given):
+        return [], given
+    folder = default_folder(settings.home)
+    parts = frozenset(part for part in ("redis", "chroma") if not getattr(given, part))
+    try:
+        local = await stack.enter_async_context(
+            local_stack(folder, idle=settings.idle, timeout=settings.timeout, parts=parts)
+        )
+    except AgentMemoryError as error:
+        problem = _one_line(str(error))
+        return [Health(part="local stack", ok=False, where=str(folder), problem=problem)], given
+    found = [health for health in await stack_status(folder) if health.part in {"keeper", *parts}]
+    urls = _Urls(
+        given.journal or local.journal_url,
+        given.redis or local.redis_url,
+        given.chroma or local.chroma_url,
+    )
+    return [_folder(local.folder), *(found if parts else [])], urls
+
+
+def _folder(folder: Path) -> Health:
+    free = shutil.disk_usage(folder).free
+    gigabytes = f"{free / 1e9:.1f} GB free"
+    problem = "" if free >= LOW_ON_DISK else f"only {gigabytes}"
+    return Health(
+        part="data folder", ok=not problem, where=str(folder), version=gigabytes, problem=problem
+    )
+
+
+def _url(secret: SecretStr | None) -> str | None:
+    return secret.get_secret_value() if secret is not None else None
+
+
+# --- the tiers ---------------------------------------------------------------------------------
+
+
+async def _journal(url: str | None, settings: Settings) -> Health:
+    async with Journal.open(_reachable("journal", url), timeout=settings.timeout) as journal:
+        return await journal.health()
+
+
+async def _working(url: str | None, settings: Settings) -> Health:
+    async with open_redis(_reachable("working", url), timeout=settings.timeout) as redis:
+        return await WorkingMemory(redis, ttl=settings.session_ttl).health()
+
+
+async def _episodic(url: str | None, settings: Settings) -> Health:
+    base = _reachable("episodic", url)
+    where = _without_login(base)
+    try:
+        async with httpx.AsyncClient(timeout=settings.timeout.total_seconds()) as client:
+            await _fetched(client, f"{base.rstrip('/')}/api/v2/heartbeat")
+            version = (await _fetched(client, f"{base.rstrip('/')}/api/v2/version")).json()
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        problem = str(error) or type(error).__name__
+        return Health(part="episodic", ok=False, where=where, problem=f"Chroma: {problem}")
+    return Health(part="episodic", ok=True, where=where, version=f"Chroma API {version}")
+
+
+async def _fetched(client: httpx.AsyncClient, url: str) -> httpx.Response:
+    answer = await client.get(url)
+    if answer.status_code != httpx.codes.OK:
+        raise ValueError(f"answers with status {answer.status_code}; is this a Chroma server?")
+    return answer
+
+
+async def _semantic(journal_url: str | None, settings: Settings) -> Health:
+    url = _url(settings.neo4j_url)
+    if url is not None:
+        from memory.semantic.neo4j import open_neo4j  # as in open_semantic: the driver is slow
+
+        async with open_neo4j(url, timeout=settings.timeout) as semantic:
+            return await semantic.health()
+    reachable = _reachable("semantic", journal_url)
+    async with (
+        Journal.open(reachable, timeout=settings.timeout) as journal,
+        open_semantic(None, journal, timeout=settings.timeout) as semantic,
+    ):
+        return await semantic.health()
+
+
+def _reachable(tier: str, url: str | None) -> str:
+    if url is None:
+        raise TierUnavailable(tier, "is part of the local stack, which does not run")
+    return url
+
+
+def _without_login(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+# --- the models --------------------------------------------------------------------------------
+
+
+async def _embedder(settings: Settings) -> Health:
+    embedder = await open_embedder(settings)
+    try:
+        await embedder.embed(["How are you?"], role="query")
+        return Health(part="embedder", ok=True, version=embedder.identity)
+    finally:
+        await embedder.close()
+
+
+async def _tokenizer(settings: Settings) -> Health:
+    counter = await asyncio.to_thread(
+        TokenCounter, settings.model, tokenizer_dir=settings.tokenizer_dir
+    )
+    await asyncio.to_thread(counter.count, "How are you?")
+    return Health(
+        part="tokenizer",
+        ok=counter.exact,
+        version=counter.name,
+        where=settings.model,
+        problem="; ".join(counter.warnings),
+    )
