@@ -144,8 +144,8 @@ class TokenCounter:
     place that is looked at. None uses the files that came with the install.
 
     When the ranks cannot be had, `exact` is False, `warnings` names the file and the setting, and
-    an estimate counts that is never below the truth. Ranks that turn up later are used from the next
-    count on. The first count loads the ranks, which takes about 0.3 s.
+    an estimate counts that is never below the truth. Ranks that turn up later are used from then
+    on. The first count loads them, which takes about 0.3 s.
     """
 
     def __init__(self, model: str = "gpt-4o", *, tokenizer_dir: Path | None = None) -> None:

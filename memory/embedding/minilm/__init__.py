@@ -1,0 +1,1 @@
+"""The tokenizer of the default English model; see NOTICE."""
