@@ -1,0 +1,243 @@
+"""Chroma over its HTTP interface (version 2), as much of it as an index of vectors needs.
+
+A collection holds ids, vectors and, in the field `user`, whose they are: nothing else. All of it
+can be made again from the journal. The chromadb package is the server; its client is not used:
+importing it takes longer than everything else together, and each call costs more than the search
+(docs/decisions/chroma-client.md).
+
+Collections are named here; the server's ids for them are looked up once and again when the server
+no longer knows one. Every request can be sent twice without harm, so one that broke with its
+connection (the server was restarted) is sent once more.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+import httpx
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.errors import ConfigurationError, TierUnavailable
+
+USER = "user"
+"""The one metadata field."""
+BATCH = 1_000
+"""Records sent in one request. The server takes no more than 5,461."""
+HNSW = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 24}
+"""How a collection's index is made: docs/decisions/vector-layout.md."""
+
+_JSON = {"content-type": "application/json"}
+
+
+class Neighbour(NamedTuple):
+    """A record near to a vector; `similarity` is the cosine, in [-1, 1]."""
+
+    id: str
+    similarity: float
+
+
+@asynccontextmanager
+async def open_chroma(url: str, *, timeout: timedelta) -> AsyncIterator[Chroma]:
+    """The server at http:// or https://HOST[:PORT]; `user:password@` is sent as Basic.
+
+    `?tenant=…&database=…` choose others than Chroma's defaults; they must exist. Nothing is
+    connected to before the first call. Raises ConfigurationError for another URL.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError("a Chroma URL is http://HOST:PORT or https://HOST:PORT")
+    options = httpx.QueryParams(parts.query)
+    where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+    userinfo = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
+    base = f"{where.replace('://', f'://{userinfo}')}{parts.path.rstrip('/')}/api/v2"
+    limits = httpx.Limits(max_connections=32, max_keepalive_connections=32, keepalive_expiry=60)
+    async with httpx.AsyncClient(
+        base_url=base, timeout=timeout.total_seconds(), limits=limits, trust_env=False
+    ) as client:
+        yield Chroma(
+            client,
+            where=where,
+            tenant=options.get("tenant", "default_tenant"),
+            database=options.get("database", "default_database"),
+        )
+
+
+class Chroma:
+    """Collections of vectors on one server, by name. Raises TierUnavailable("episodic", …)."""
+
+    def __init__(self, client: httpx.AsyncClient, *, where: str, tenant: str, database: str):
+        self.where = where
+        self._client = client
+        self._root = f"/tenants/{quote(tenant, safe='')}/databases/{quote(database, safe='')}"
+        self._ids: dict[str, str] = {}
+
+    async def version(self) -> str:
+        """The version that the server says it has."""
+        return str(await self._send("GET", "/version"))
+
+    async def query(
+        self, collection: str, vector: NDArray[np.float32], k: int, *, user: str | None
+    ) -> list[Neighbour] | None:
+        """The nearest `k` records, of `user` alone when given; None without such a collection.
+
+        There may be fewer than `k`. The nearest come first, ties by id.
+        """
+        found = await self._in(
+            collection,
+            "query",
+            {
+                "query_embeddings": [vector.tolist()],
+                "n_results": k,
+                "where": {USER: user} if user is not None else None,
+                "include": ["distances"],
+            },
+        )
+        if found is None:
+            return None
+        neighbours = [
+            Neighbour(id, min(1.0, max(-1.0, 1.0 - distance)))
+            for id, distance in zip(found["ids"][0], found["distances"][0], strict=True)
+        ]
+        return sorted(neighbours, key=lambda one: (-one.similarity, one.id))
+
+    async def upsert(
+        self, collection: str, vectors: Mapping[str, NDArray[np.float32]], users: Sequence[str]
+    ) -> None:
+        """Puts the vectors there under their ids, each with its user; makes the collection."""
+        ids = list(vectors)
+        for start in range(0, len(ids), BATCH):
+            part = ids[start : start + BATCH]
+            body = {
+                "ids": part,
+                "embeddings": [_base64(vectors[id]) for id in part],
+                "metadatas": [{USER: user} for user in users[start : start + BATCH]],
+            }
+            if await self._in(collection, "upsert", body, create=True) is None:
+                raise TierUnavailable("episodic", f"collection {collection!r} keeps disappearing")
+
+    async def delete(self, collection: str, ids: Sequence[str]) -> None:
+        """Takes records out. Those that are not there change nothing."""
+        for start in range(0, len(ids), BATCH):
+            await self._in(collection, "delete", {"ids": list(ids[start : start + BATCH])})
+
+    async def delete_user(self, collection: str, user: str) -> None:
+        """Takes all records of a user out."""
+        await self._in(collection, "delete", {"where": {USER: user}})
+
+    async def count(self, collection: str) -> int | None:
+        """How many records there are; None without such a collection."""
+        found = await self._in(collection, "count", None)
+        return None if found is None else int(found)
+
+    async def records(self, collection: str) -> dict[str, str] | None:
+        """The user of every record by its id; None without such a collection."""
+        known: dict[str, str] = {}
+        while True:
+            body = {"limit": BATCH, "offset": len(known), "include": ["metadatas"]}
+            found = await self._in(collection, "get", body)
+            if found is None:
+                return None
+            for id, metadata in zip(found["ids"], found["metadatas"], strict=True):
+                known[id] = str((metadata or {}).get(USER, ""))
+            if len(found["ids"]) < BATCH:
+                return known
+
+    async def collections(self, prefix: str) -> list[str]:
+        """The names of all collections that begin so, in order."""
+        names: list[str] = []
+        while True:
+            path = f"{self._root}/collections?limit={BATCH}&offset={len(names)}"
+            found = await self._send("GET", path)
+            names.extend(str(one["name"]) for one in found)
+            if len(found) < BATCH:
+                return sorted(name for name in names if name.startswith(prefix))
+
+    async def drop(self, collection: str) -> None:
+        """Deletes a collection. One that is not there changes nothing."""
+        self._ids.pop(collection, None)
+        await self._send("DELETE", f"{self._root}/collections/{collection}", missing_is_none=True)
+
+    # --- requests ------------------------------------------------------------------------------
+
+    async def _in(
+        self, collection: str, verb: str, body: Mapping[str, Any] | None, *, create: bool = False
+    ) -> Any:
+        """The answer to a request about a collection; None when there is no such collection.
+
+        A known id may be the one of a collection that was dropped and made again elsewhere, so
+        that the name is looked up anew before we believe that it is gone.
+        """
+        method = "GET" if body is None else "POST"
+        for _ in range(2):
+            was_known = collection in self._ids
+            id = await self._id_of(collection, create=create)
+            if id is None:
+                return None
+            path = f"{self._root}/collections/{id}/{verb}"
+            found = await self._send(method, path, body, missing_is_none=True)
+            if found is not None or not (was_known or create):
+                return found
+            self._ids.pop(collection, None)
+        return None
+
+    async def _id_of(self, collection: str, *, create: bool) -> str | None:
+        if (id := self._ids.get(collection)) is not None:
+            return id
+        if create:
+            body = {"name": collection, "get_or_create": True, "configuration": {"hnsw": HNSW}}
+            found = await self._send("POST", f"{self._root}/collections", body)
+        else:
+            path = f"{self._root}/collections/{collection}"
+            found = await self._send("GET", path, missing_is_none=True)
+        if found is None:
+            return None
+        self._ids[collection] = str(found["id"])
+        return self._ids[collection]
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        missing_is_none: bool = False,
+    ) -> Any:
+        content = None if body is None else json.dumps(body).encode()
+        try:
+            try:
+                answer = await self._client.request(method, path, content=content, headers=_JSON)
+            except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+                answer = await self._client.request(method, path, content=content, headers=_JSON)
+        except httpx.TimeoutException as error:
+            raise TierUnavailable(
+                "episodic", f"Chroma at {self.where}: no answer in time"
+            ) from error
+        except httpx.HTTPError as error:
+            said = str(error) or type(error).__name__
+            raise TierUnavailable("episodic", f"Chroma at {self.where}: {said}") from error
+        if answer.status_code == httpx.codes.NOT_FOUND and missing_is_none:
+            return None
+        if not answer.is_success:
+            raise TierUnavailable("episodic", f"Chroma at {self.where}: {_complaint(answer)}")
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise TierUnavailable("episodic", f"{self.where} does not speak Chroma") from error
+
+
+def _complaint(answer: httpx.Response) -> str:
+    try:
+        return f"{answer.status_code} {answer.json()['message']}"
+    except (ValueError, KeyError, TypeError):
+        return f"{answer.status_code} {answer.text[:200]!r}"
+
+
+def _base64(vector: NDArray[np.float32]) -> str:
+    return b64encode(np.ascontiguousarray(vector, dtype="<f4").tobytes()).decode()
