@@ -3,10 +3,10 @@
 The bytes are `codec.encode` of one JSON document:
 
     entries   [{"message": …, "item": …}]   every message; its item where it came from the window
-    found     [{"id", "text", "tier", "tokens"}]   the other items, then what was dropped
+    found     [{"id", "text", "tier"}]   the other items, then what was dropped
     schema    the version of this shape
     state     items (how many of `found` are), tokens, unavailable, warnings
-    why       [[score, scores, reason]]   one for each of `found`
+    why       [[score, scores, reason, tokens]]   one for each of `found`
 
 What changes with every query (scores and reasons) is apart from what does not (texts), and the
 memory block is cut before each of its entries, so that a turn adds little to what is stored. The
@@ -40,10 +40,7 @@ def document_of(context: Context) -> dict[str, Any]:
     found: list[Item | Dropped] = [*items, *context.dropped]
     return {
         "entries": entries,
-        "found": [
-            {"id": each.id, "text": each.text, "tier": each.tier, "tokens": each.tokens}
-            for each in found
-        ],
+        "found": [{"id": each.id, "text": each.text, "tier": each.tier} for each in found],
         "schema": SCHEMA,
         "state": {
             "items": len(items),
@@ -52,7 +49,12 @@ def document_of(context: Context) -> dict[str, Any]:
             "warnings": list(context.warnings),
         },
         "why": [
-            [each.score, dict(each.scores) if isinstance(each, Item) else {}, each.reason]
+            [
+                each.score,
+                dict(each.scores) if isinstance(each, Item) else {},
+                each.reason,
+                each.tokens,
+            ]
             for each in found
         ],
     }
@@ -149,12 +151,14 @@ def _restored(document: Mapping[str, Any], snapshot_id: str | None) -> Context:
         if "item" in entry
     ]
     items += [
-        Item.from_json({**what, "score": score, "scores": scores, "reason": reason})
-        for what, (score, scores, reason) in pairs[: state["items"]]
+        Item.from_json(
+            {**what, "score": score, "scores": scores, "reason": reason, "tokens": tokens}
+        )
+        for what, (score, scores, reason, tokens) in pairs[: state["items"]]
     ]
     dropped = [
-        Dropped.from_json({**what, "score": score, "reason": reason})
-        for what, (score, _, reason) in pairs[state["items"] :]
+        Dropped.from_json({**what, "score": score, "reason": reason, "tokens": tokens})
+        for what, (score, _, reason, tokens) in pairs[state["items"] :]
     ]
     return Context.from_json(
         {
