@@ -34,11 +34,16 @@ class Database(Protocol):
     where: str
     """What it is, for people: a path or host and database, never with a password."""
 
-    async def write(self, work: Work[Result], *, alone: str | None = None) -> Result:
-        """`work` in one transaction, committed durably when this returns.
+    async def write(
+        self, work: Work[Result], *, alone: str | None = None, durable: bool = True
+    ) -> Result:
+        """`work` in one transaction, committed when this returns.
 
         Over SQLite all writes take turns. Over PostgreSQL only those with the same name in
         `alone` do; the lock is taken before the first statement of `work`.
+
+        With `durable`, it is on the disk. Without, a power cut (not a killed process) may undo
+        the last moments, in order: never this one without all that came after it.
         """
         ...
 

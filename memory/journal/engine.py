@@ -8,7 +8,6 @@ from pathlib import Path
 
 from memory.errors import ConfigurationError
 from memory.journal.database import Database
-from memory.journal.postgres import PostgresDatabase
 from memory.journal.sqlite import SqliteDatabase
 
 _SQLITE = "sqlite:///"
@@ -22,6 +21,9 @@ def open_database(url: str, *, timeout: timedelta) -> AbstractAsyncContextManage
     wrote, TierUnavailable when it does not answer within `timeout`.
     """
     if url.startswith(_POSTGRES):
+        # a laptop's journal must not wait for the other store's driver to be loaded
+        from memory.journal.postgres import PostgresDatabase
+
         return PostgresDatabase.open(url, timeout=timeout)
     if not url.startswith(_SQLITE):
         scheme = url.partition(":")[0]

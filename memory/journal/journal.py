@@ -89,12 +89,17 @@ class Journal:
 
     # --- units of work -------------------------------------------------------------------------
 
-    async def write(self, work: Work[Result], *, alone: str | None = None) -> Result:
+    async def write(
+        self, work: Work[Result], *, alone: str | None = None, durable: bool = True
+    ) -> Result:
         """`work(connection)` in one write transaction, in one go: the cheapest way to write.
 
         `work` is a plain function. Over PostgreSQL, writes with the same `alone` take turns.
+        Without `durable` it does not wait for the disk: for what a projection can do again. A
+        power cut may then undo it, but not without everything that was written after it; a
+        killed process undoes nothing.
         """
-        return await self._open_database().write(work, alone=alone)
+        return await self._open_database().write(work, alone=alone, durable=durable)
 
     async def query(self, work: Work[Result]) -> Result:
         """`work(connection)` on a connection that only reads: the cheapest way to read."""
@@ -324,7 +329,10 @@ class Journal:
         return await self.query(work)
 
     async def advance(self, projection: str, position: int, *, now: datetime) -> None:
-        """Moves the cursor to `position`; to an earlier one it changes nothing."""
+        """Moves the cursor to `position`; to an earlier one it changes nothing.
+
+        After a power cut it may be at an earlier position; what is applied again changes nothing.
+        """
         at = to_micros(now)
 
         def work(connection: Connection) -> None:
@@ -339,7 +347,7 @@ class Journal:
                 row,
             )
 
-        await self.write(work)
+        await self.write(work, durable=False)
 
     async def reset(self, projection: str) -> None:
         """Back to the beginning, with nothing parked: for a rebuild."""

@@ -8,6 +8,7 @@ it is, so that everything libpq understands in one (sslmode, host lists, …) wo
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -25,6 +26,8 @@ from memory.journal.migrations import is_current, migrate
 from memory.journal.schema import owner_of
 from memory.models import Scope
 
+_log = logging.getLogger(__name__)
+
 WRITERS = 8
 READERS = 10
 """Connections of a pool of their own, so that whoever holds one for writing can always read."""
@@ -37,6 +40,7 @@ _SESSION = {
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
 }
+_NOT_DURABLE = text("SET LOCAL synchronous_commit = off")
 _ALONE = text("SELECT pg_advisory_xact_lock(:key)")
 _WITH_SCOPES = text("SELECT pg_advisory_xact_lock_shared(:every), pg_advisory_xact_lock(:key)")
 
@@ -106,11 +110,15 @@ class PostgresDatabase:
             await connection.execute(_ALONE, {"key": _key("migration")})
             await connection.run_sync(migrate, self.where)
 
-    async def write(self, work: Work[Result], *, alone: str | None = None) -> Result:
+    async def write(
+        self, work: Work[Result], *, alone: str | None = None, durable: bool = True
+    ) -> Result:
         with answering():
             async with self._writing.begin() as connection:
                 if alone is not None:
                     await connection.execute(_ALONE, {"key": _key(alone)})
+                if not durable:
+                    await connection.execute(_NOT_DURABLE)
                 return await connection.run_sync(work)
 
     async def query(self, work: Work[Result]) -> Result:
@@ -148,7 +156,12 @@ class PostgresDatabase:
                 raise AlreadyRunning(f"{name!r} is held by another process")
             yield
         finally:
-            connection.terminate()
+            try:  # the server would free it too, once it notices that the connection has ended
+                await connection.execute("SELECT pg_advisory_unlock_all()")
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+                _log.warning("the connection that held the lease %r was lost", name)
+            finally:
+                connection.terminate()
 
     async def version(self) -> str:
         async with self.read() as connection:

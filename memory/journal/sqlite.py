@@ -94,25 +94,36 @@ class SqliteDatabase:
 
     def _migrate_file(self) -> None:
         with self._writing.connect() as connection:
-            _use_wal(connection)
+            _set_pragma(connection, "journal_mode=WAL")  # kept in the file
             with connection.begin():
                 if not is_current(connection, self.where):
                     migrate(connection, self.where)
 
-    async def write(self, work: Work[Result], *, alone: str | None = None) -> Result:
+    async def write(
+        self, work: Work[Result], *, alone: str | None = None, durable: bool = True
+    ) -> Result:
         self._refuse_nested()
         with answering():
             async with self._turn:
-                return await self._run(self._writer, self._in_transaction, self._writing, work)
+                return await self._run(self._writer, self._write, work, durable)
+
+    def _write(self, work: Work[Result], durable: bool) -> Result:
+        with self._writing.connect() as connection:
+            if durable:
+                return _in_transaction(connection, work)
+            _set_pragma(connection, "synchronous=NORMAL")
+            try:
+                return _in_transaction(connection, work)
+            finally:
+                _set_pragma(connection, "synchronous=FULL")
 
     async def query(self, work: Work[Result]) -> Result:
         with answering():
-            return await self._run(self._readers, self._in_transaction, self._reading, work)
+            return await self._run(self._readers, self._query, work)
 
-    @staticmethod
-    def _in_transaction(engine: Engine, work: Work[Result]) -> Result:
-        with engine.begin() as connection:
-            return work(connection)
+    def _query(self, work: Work[Result]) -> Result:
+        with self._reading.connect() as connection:
+            return _in_transaction(connection, work)
 
     @staticmethod
     async def _run(
@@ -169,10 +180,15 @@ class SqliteDatabase:
         self._reading.dispose()
 
 
-def _use_wal(connection: Connection) -> None:
-    """Kept in the file. Must be said outside of a transaction, so below SQLAlchemy."""
+def _in_transaction(connection: Connection, work: Work[Result]) -> Result:
+    with connection.begin():
+        return work(connection)
+
+
+def _set_pragma(connection: Connection, pragma: str) -> None:
+    """Below SQLAlchemy, because it must be outside of a transaction."""
     cursor = connection.connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -38,6 +37,7 @@ from memory.journal.schema import cursors, events, head, objects, owner_of, sche
 from memory.journal.snapshot_store import object_hash
 from memory.models import Message, RecordedMessage, Role, Scope, ToolCall
 from tests.contracts import journal_process
+from tests.proxy import proxy
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -499,6 +499,23 @@ async def test_a_closed_journal_says_so(url: str, scope: Scope) -> None:
         await journal.messages(scope, "s")
     with pytest.raises(TierUnavailable, match="closed"):
         await journal.append_messages(scope, "s", said("you"), agent=None, now=NOW)
+    health = await journal.health()
+    assert (health.ok, health.problem) == (False, "journal: it has been closed")
+
+
+async def test_a_write_that_does_not_wait_for_the_disk_is_seen_at_once(
+    url: str, journal: Journal
+) -> None:
+    def add(connection: Connection) -> None:
+        connection.execute(insert(schema_versions), {"version": -1})
+
+    await journal.write(add, durable=False)
+    count = select(func.count()).select_from(schema_versions)
+    async with Journal.open(url, timeout=TIMEOUT) as other:
+        assert await other.query(lambda connection: connection.scalar(count)) == 2
+    if journal.dialect == "sqlite":
+        level = await journal.write(lambda c: c.exec_driver_sql("PRAGMA synchronous").scalar())
+        assert level == 2
 
 
 # --- many at once ------------------------------------------------------------------------------
@@ -662,7 +679,8 @@ async def test_a_lease_has_one_holder_inside_a_process_too(url: str, journal: Jo
                 with pytest.raises(AlreadyRunning):
                     async with second.lease("a name: with / anything\u2603"):
                         pass
-        await hold_soon(other, "a name: with / anything\u2603")
+        async with other.lease("a name: with / anything\u2603"):
+            pass
 
 
 async def hold_soon(journal: Journal, name: str) -> None:
@@ -773,19 +791,38 @@ async def test_a_file_that_is_no_journal_is_corrupt(tmp_path: Path) -> None:
 
 
 async def test_a_writer_that_never_ends_makes_the_journal_unavailable_until_it_does(
-    tmp_path: Path, scope: Scope
+    url: str, journal: Journal, scope: Scope
 ) -> None:
-    path = tmp_path / "journal.db"
-    async with Journal.open(f"sqlite:///{path}", timeout=timedelta(milliseconds=200)) as journal:
-        other = sqlite3.connect(path, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(TierUnavailable, match="locked"):
-            await journal.append_messages(scope, "s", said("hi"), agent=None, now=NOW)
-        assert await journal.messages(scope, "s") == []
-        other.execute("ROLLBACK")
-        other.close()
-        await journal.append_messages(scope, "s", said("hi"), agent=None, now=NOW)
-        assert len(await journal.messages(scope, "s")) == 1
+    async with Journal.open(url, timeout=timedelta(seconds=1)) as waiting:
+        async with journal.transaction() as connection:
+            await connection.execute(update(head).values(position=head.c.position))
+            with pytest.raises(TierUnavailable, match=r"^journal: "):
+                await waiting.append_messages(scope, "s", said("hi"), agent=None, now=NOW)
+            assert await waiting.messages(scope, "s") == []
+        await waiting.append_messages(scope, "s", said("hi"), agent=None, now=NOW)
+        assert len(await waiting.messages(scope, "s")) == 1
+
+
+async def test_a_server_that_falls_silent_is_unavailable_until_it_answers_again(
+    postgres_url: str, scope: Scope
+) -> None:
+    parts = urlsplit(postgres_url)
+    async with proxy(str(parts.hostname), parts.port or 5432) as between:
+        user = parts.netloc.rpartition("@")[0]
+        through = urlunsplit(parts._replace(netloc=f"{user}@127.0.0.1:{between.port}"))
+        async with Journal.open(through, timeout=timedelta(seconds=2)) as journal:
+            recorded = await journal.append_messages(scope, "s", said("hi"), agent=None, now=NOW)
+            between.freeze()
+            with pytest.raises(TierUnavailable, match="no answer in time"):
+                await journal.messages(scope, "s")
+            with pytest.raises(TierUnavailable, match="no answer in time"):
+                await journal.append_messages(scope, "s", said("you"), agent=None, now=NOW)
+            assert not (await journal.health()).ok
+            between.thaw()
+            between.drop()
+            again = await journal.append_messages(scope, "s", said("you"), agent=None, now=NOW)
+            assert await journal.messages(scope, "s") == recorded + again
+            assert (await journal.health()).ok
 
 
 async def test_a_stored_message_that_cannot_be_read_is_corrupt(
