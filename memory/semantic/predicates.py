@@ -25,6 +25,8 @@ from memory.semantic import names
 
 PREDICATE_LIMIT = 200
 """The longest predicate, in characters."""
+ID_LIMIT = 512
+"""The longest id of an assertion, in characters."""
 
 _SEPARATORS = re.compile(r"[\s_-]+")
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -50,9 +52,14 @@ def valid(predicate: object) -> str:
         raise InvalidInput(
             f"the predicate has {len(predicate)} characters; the limit is {PREDICATE_LIMIT}"
         )
-    if any(unicodedata.category(c) in ("Cc", "Cs") for c in predicate):
+    if _has_unprintable(predicate):
         raise InvalidInput(f"the predicate {predicate!r} has control characters or lone surrogates")
     return predicate
+
+
+def _has_unprintable(text: str) -> bool:
+    """Control characters or lone surrogates, which text columns of some stores refuse."""
+    return any(unicodedata.category(c) in ("Cc", "Cs") for c in text)
 
 
 class Predicate(Value):
@@ -191,6 +198,8 @@ def render(fact: Fact | Assertion) -> str:
 
 def checked(assertion: Assertion) -> Assertion:
     """The assertion itself when a store can keep it. Raises EmptyInput, InvalidInput."""
+    if not 0 < len(assertion.id) <= ID_LIMIT or _has_unprintable(assertion.id):
+        raise InvalidInput(f"{assertion.id[:ID_LIMIT]!r} cannot be the id of an assertion")
     valid(assertion.predicate)
     if assertion.opposite is not None:
         valid(assertion.opposite)
