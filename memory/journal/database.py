@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from memory.errors import Conflict, Corrupt, TierUnavailable
+from memory.errors import AgentMemoryError, Conflict, Corrupt, TierUnavailable
 from memory.models import Scope
 
 Dialect = Literal["sqlite", "postgresql"]
@@ -75,17 +75,21 @@ def answering() -> Iterator[None]:
     except ProgrammingError:
         raise
     except DBAPIError as error:
-        if type(error.orig) is sqlite3.DatabaseError:
-            raise Corrupt(f"journal: {_said(error.orig)}") from error
-        raise TierUnavailable("journal", _said(error.orig)) from error
+        raise _ours(error.orig) from error
     except sqlite3.Error as error:
-        raise TierUnavailable("journal", _said(error)) from error
+        raise _ours(error) from error
     except PoolTimeout as error:
         raise TierUnavailable("journal", "every connection stayed busy") from error
     except TimeoutError as error:
         raise TierUnavailable("journal", "no answer in time") from error
     except OSError as error:
         raise TierUnavailable("journal", _said(error)) from error
+
+
+def _ours(error: BaseException | None) -> AgentMemoryError:
+    if type(error) is sqlite3.DatabaseError:  # the base class itself: malformed, or no database
+        return Corrupt(f"journal: {_said(error)}")
+    return TierUnavailable("journal", _said(error))
 
 
 def _said(error: BaseException | None) -> str:

@@ -36,6 +36,8 @@ from memory.models import Scope
 
 READERS = 4
 """Reading connections, and the threads that use them."""
+_PATIENCE = 1
+"""Milliseconds that one try for the right to write takes."""
 
 
 _SHARED: dict[str, Any] = {
@@ -61,9 +63,11 @@ class SqliteDatabase:
         self._reading_async = create_async_engine(
             _url(path, "aiosqlite"), pool_size=READERS, **_SHARED
         )
-        _prepare(self._writing, busy, begin="BEGIN IMMEDIATE")
-        _prepare(self._reading, busy, begin="BEGIN", query_only=True)
-        _prepare(self._writing_async.sync_engine, busy, begin="BEGIN IMMEDIATE")
+        tries = busy // _PATIENCE
+        immediately, deferred = partial(_begin, how="BEGIN IMMEDIATE"), partial(_begin, how="BEGIN")
+        _prepare(self._writing, _PATIENCE, begin=partial(_begin_soon, tries=tries))
+        _prepare(self._reading, busy, begin=deferred, query_only=True)
+        _prepare(self._writing_async.sync_engine, busy, begin=immediately)
         _prepare(self._reading_async.sync_engine, busy, begin=None, query_only=True)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="journal-write")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="journal-read")
@@ -196,7 +200,13 @@ def _url(path: Path, driver: str) -> URL:
     return URL.create(f"sqlite+{driver}", database=str(path))
 
 
-def _prepare(engine: Engine, busy: int, *, begin: str | None, query_only: bool = False) -> None:
+def _prepare(
+    engine: Engine,
+    busy: int,
+    *,
+    begin: Callable[[Connection], None] | None,
+    query_only: bool = False,
+) -> None:
     """Pragmas for each new connection, and transactions that begin the way we want.
 
     The driver's own idea of when to begin (before the first change, deferred) would let two
@@ -217,10 +227,31 @@ def _prepare(engine: Engine, busy: int, *, begin: str | None, query_only: bool =
         cursor.close()
 
     if begin is not None:
+        event.listen(engine, "begin", begin)
 
-        @event.listens_for(engine, "begin")
-        def start(connection: Connection) -> None:
-            connection.exec_driver_sql(begin)
+
+def _begin(connection: Connection, how: str) -> None:
+    connection.exec_driver_sql(how)
+
+
+def _begin_soon(connection: Connection, tries: int) -> None:
+    """BEGIN IMMEDIATE, asking again every millisecond or two while another process writes.
+
+    SQLite's own waiting asks less often the longer it has waited, up to every 100 ms: among
+    busy writers whoever waits longest is then the least likely to be next.
+    """
+    cursor = connection.connection.cursor()
+    try:
+        while True:
+            tries -= 1
+            try:
+                cursor.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if tries <= 0 or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
+    finally:
+        cursor.close()
 
 
 def _make_private(path: Path) -> None:
