@@ -37,6 +37,11 @@ class Settings(BaseSettings):
     """default, sentence-transformers:FOLDER_OR_NAME, or openai:MODEL (any compatible endpoint)."""
     embedder_url: str = "https://api.openai.com/v1"
     embedder_api_key: SecretStr | None = None
+    embedder_dims: int | None = Field(default=None, gt=0)
+    """The length of an endpoint's vectors; None asks it when it is opened."""
+    embedder_query_prefix: str = ""
+    """What the model wants before a question, for example "query: ". Not for the default one."""
+    embedder_document_prefix: str = ""
     model: str = "gpt-4o"
     """The model whose tokenizer counts."""
     tokenizer_dir: Path | None = None

@@ -88,10 +88,11 @@ def alike(texts: Sequence[str], vectors: Vectors) -> list[tuple[int, ...]]:
 
 def unit(vectors: Vectors) -> Vectors:
     """Each row at length one. Zero and not finite rows stay what they are."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    wide = vectors.astype(np.float64)  # float32 squares of tiny and huge numbers are 0 and inf
+    lengths = np.linalg.norm(wide, axis=-1, keepdims=True)
     sound = np.isfinite(lengths) & (lengths > 0)
-    scaled: Vectors = np.divide(vectors, lengths, out=vectors.copy(), where=sound)
-    return scaled
+    narrow: Vectors = np.divide(wide, lengths, out=wide, where=sound).astype(np.float32)
+    return narrow
 
 
 # --- texts as models can take them -------------------------------------------------------------
@@ -124,6 +125,11 @@ def _readable_parts(text: str, role: Role, limit: int) -> list[str]:
         return pieces(text, limit)
     half = limit // 2
     return [f"{text[:half]}\n{text[-half + 1 :]}"]
+
+
+def few(found: Sequence[Piece], size: int) -> Iterator[Sequence[Piece]]:
+    """The pieces in order, at most `size` at a time."""
+    return (found[start : start + size] for start in range(0, len(found), size))
 
 
 def joined(found: Sequence[tuple[Piece, Vectors]], n: int, dims: int) -> Vectors:
@@ -185,29 +191,25 @@ class LocalEmbedder:
         )
         wanted.sort(key=lambda piece: len(piece.text))  # equal lengths need no padding
         found: list[tuple[Piece, Vectors]] = []
-        for few in _few(wanted, self._at_a_time):
-            found.extend(await self._in_thread(role, partial(self._encode, few, role)))
+        for part in few(wanted, self._at_a_time):
+            found.extend(await self._in_thread(role, partial(self._encode, part, role)))
         return joined(found, len(texts), self.dims)
 
     async def close(self) -> None:
         for thread in self._threads.values():
             thread.shutdown(wait=False, cancel_futures=True)
 
-    def _encode(self, few: Sequence[Piece], role: Role) -> list[tuple[Piece, Vectors]]:
+    def _encode(self, part: Sequence[Piece], role: Role) -> list[tuple[Piece, Vectors]]:
         try:
-            vectors = self._model.encode([piece.text for piece in few], role)
+            vectors = self._model.encode([piece.text for piece in part], role)
         except EmbeddingFailed:
             raise
         except Exception as error:
             raise EmbeddingFailed(f"{self.identity}: {error}") from error
-        expected = (len(few), self.dims)
+        expected = (len(part), self.dims)
         if vectors.shape != expected:
             raise EmbeddingFailed(f"{self.identity} gave {vectors.shape}, not {expected}")
-        return list(zip(few, vectors, strict=True))
+        return list(zip(part, vectors, strict=True))
 
     async def _in_thread(self, role: Role, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads[role], work)
-
-
-def _few(found: Sequence[Piece], size: int) -> Iterator[Sequence[Piece]]:
-    return (found[start : start + size] for start in range(0, len(found), size))

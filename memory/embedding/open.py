@@ -7,8 +7,13 @@ openai:MODEL                   any endpoint that answers like OpenAI's /embeddin
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
+
 from memory.embedding.base import Embedder, LocalEmbedder
 from memory.embedding.default import Routed
+from memory.embedding.openai import Endpoint, open_openai
+from memory.embedding.sentence_transformers import SentenceTransformersModel
 from memory.errors import ConfigurationError
 from memory.settings import Settings
 
@@ -28,6 +33,28 @@ async def open_embedder(settings: Settings) -> Embedder:
         embedder = LocalEmbedder(Routed(), at_a_time=FEW, reentrant=True)
         embedder.warm()
         return embedder
+    if kind == "sentence-transformers" and name:
+        model = await asyncio.to_thread(
+            partial(
+                SentenceTransformersModel,
+                name,
+                query_prefix=settings.embedder_query_prefix,
+                document_prefix=settings.embedder_document_prefix,
+            )
+        )
+        return LocalEmbedder(model, at_a_time=FEW, reentrant=False)
+    if kind == "openai" and name:
+        return await open_openai(
+            Endpoint(
+                url=settings.embedder_url,
+                model=name,
+                key=settings.embedder_api_key,
+                dims=settings.embedder_dims,
+                query_prefix=settings.embedder_query_prefix,
+                document_prefix=settings.embedder_document_prefix,
+                timeout=settings.timeout,
+            )
+        )
     raise ConfigurationError(
         f"embedder {settings.embedder!r}: it is 'default', 'sentence-transformers:NAME' "
         "or 'openai:MODEL'"
