@@ -24,13 +24,13 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster, Sentinel
+from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster, Sentinel
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError
+from redis.exceptions import RedisClusterException, RedisError
 
 from memory.errors import ConfigurationError
 
@@ -60,7 +60,7 @@ async def open_redis(url: str, *, timeout: timedelta) -> AsyncIterator[Client]:
     async with AsyncExitStack() as stack:
         try:
             client = _client(url, timeout.total_seconds(), stack)
-        except (ValueError, TypeError, RedisError) as error:
+        except (ValueError, TypeError, RedisError, RedisClusterException) as error:
             raise ConfigurationError(f"redis URL: {error}") from None
         yield client
 
@@ -82,6 +82,7 @@ def _client(url: str, timeout: float, stack: AsyncExitStack) -> Client:
     pool = BlockingConnectionPool.from_url(
         url, **{"max_connections": _CONNECTIONS, "timeout": timeout} | options
     )
+    _require_known_options(pool)
     client = Redis.from_pool(pool)
     stack.push_async_callback(client.aclose)
     return client
@@ -111,6 +112,7 @@ def _behind_sentinel(
     )
     stack.push_async_callback(sentinel.aclose)
     client: Redis = sentinel.master_for(service)
+    _require_known_options(client.connection_pool)
     stack.push_async_callback(client.aclose)
     return client
 
@@ -140,10 +142,16 @@ def _taken_apart(
     return given, addresses, unquote(parts.path.strip("/"))
 
 
+def _require_known_options(pool: ConnectionPool) -> None:
+    """The driver would find an option that does not exist only when it connects."""
+    pool.make_connection()  # type: ignore[no-untyped-call]
+
+
 def where(client: Client) -> str:
     """Where a client's server is, for people; without any login."""
     if isinstance(client, RedisCluster):
-        return ", ".join(sorted(node.name for node in client.get_nodes()))
+        nodes = client.get_nodes() or client.nodes_manager.startup_nodes.values()
+        return ", ".join(sorted(node.name for node in nodes))
     pool = client.connection_pool
     known = pool.connection_kwargs
     if "path" in known:

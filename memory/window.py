@@ -77,12 +77,21 @@ def _places(messages: Sequence[Message]) -> list[list[int]]:
     return found
 
 
-def lead(messages: Sequence[RecordedMessage]) -> int:
-    """How many of the first messages open the session as instructions (seq 1, 2, …)."""
+def instructions(messages: Sequence[Message]) -> int:
+    """How many of the first messages are of the system or the developer."""
     for place, message in enumerate(messages):
-        if message.seq != place + 1 or message.role not in _INSTRUCTIONS:
+        if message.role not in _INSTRUCTIONS:
             return place
     return len(messages)
+
+
+def lead(messages: Sequence[RecordedMessage]) -> int:
+    """How many of the first messages are the session's lead: instructions with seq 1, 2, …"""
+    opening = instructions(messages)
+    for place, message in enumerate(messages[:opening]):
+        if message.seq != place + 1:
+            return place
+    return opening
 
 
 # --- what a provider accepts -------------------------------------------------------------------
@@ -217,11 +226,7 @@ def fit(
 
 
 def _kept_first(messages: Sequence[Message], keep_latest_user: bool) -> set[int]:
-    must: set[int] = set()
-    for place, message in enumerate(messages):
-        if message.role not in _INSTRUCTIONS:
-            break
-        must.add(place)
+    must = set(range(instructions(messages)))
     if keep_latest_user and (newest := _newest_user(messages)) is not None:
         must.add(newest)
     return must
@@ -312,12 +317,13 @@ def gather(
 ) -> Window:
     """The window of these messages, with its tokens counted (`summary.tokens` is taken as it is).
 
-    `last_seq` matters only where there are no messages.
+    `last_seq` tells of a newer message than these and than what the summary covers.
     """
+    covered = summary.covers_to if summary else 0
     return Window(
         messages=tuple(messages),
         summary=summary,
-        last_seq=messages[-1].seq if messages else last_seq,
+        last_seq=max(last_seq, covered, messages[-1].seq if messages else 0),
         tokens=sum(map(count, messages)) + (summary.tokens if summary else 0),
     )
 
@@ -401,5 +407,5 @@ def fold(window: Window, summary: Summary, count: Count) -> Window:
     kept = window.messages[:front] + tuple(
         message for message in window.messages[front:] if message.seq > summary.covers_to
     )
-    after = gather(kept, count, summary=summary)
-    return after.model_copy(update={"last_seq": window.last_seq, "expired_at": window.expired_at})
+    after = gather(kept, count, summary=summary, last_seq=window.last_seq)
+    return after.model_copy(update={"expired_at": window.expired_at})

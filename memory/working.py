@@ -31,14 +31,14 @@ from datetime import timedelta
 from hashlib import sha1
 from typing import Any
 
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import NoScriptError, RedisClusterException, RedisError
 
 from memory import codec
 from memory.errors import ConfigurationError, Corrupt, InvalidInput, TierUnavailable
 from memory.models import Health, RecordedMessage, Scope, Summary, Window, valid_name
 from memory.redis_url import Client, open_redis, where
 from memory.times import from_micros, to_micros
-from memory.window import lead
+from memory.window import instructions, lead
 
 __all__ = ["WorkingMemory", "open_redis"]
 
@@ -131,7 +131,9 @@ if (redis.call('HGET', meta, 'summary') or '') ~= ARGV[3] then return 0 end
 local tokens = 0
 for place, entry in ipairs(redis.call('LRANGE', window, lead, lead + size - 1)) do
   local comma = string.find(entry, ',', 1, true)
-  if redis.sha1hex(string.sub(entry, comma + 1, -2)) ~= ARGV[4 + place] then return 0 end
+  if not comma or redis.sha1hex(string.sub(entry, comma + 1, -2)) ~= ARGV[4 + place] then
+    return 0
+  end
   tokens = tokens + tonumber(string.sub(entry, 2, comma - 1))
 end
 for place = lead - 1, 0, -1 do
@@ -191,7 +193,7 @@ class WorkingMemory:
         first = messages[0].seq
         if any(message.seq != first + place for place, message in enumerate(messages)):
             return False
-        opening = lead(messages) if first == 1 else 0
+        opening = instructions(messages)
         return bool(
             await self._run(
                 _APPEND, scope, session, [self._ttl, first, len(entries), opening, *entries]
@@ -328,7 +330,7 @@ def _answering() -> Iterator[None]:
     """The driver's errors as ours, with the cause kept."""
     try:
         yield
-    except (RedisError, OSError) as error:
+    except (RedisError, RedisClusterException, OSError) as error:
         raise TierUnavailable(_TIER, str(error) or type(error).__name__) from error
 
 

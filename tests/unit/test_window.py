@@ -300,6 +300,16 @@ def test_a_window_within_its_limit_is_left_alone():
     assert plan(window, 199, size_of) != ()
 
 
+def test_a_window_knows_its_newest_message_also_when_only_the_summary_has_it():
+    lead_alone = [said(1, "system", "Be brief.")]
+    assert gather([], size_of).last_seq == 0
+    assert gather(lead_alone, size_of).last_seq == 1
+    summary = Summary(text="…", covers_from=2, covers_to=9, tokens=7)
+    assert gather(lead_alone, size_of, summary=summary).last_seq == 9
+    assert gather(lead_alone, size_of, summary=summary).tokens == size_of(lead_alone[0]) + 7
+    assert gather([], size_of, last_seq=12).last_seq == 12
+
+
 def test_a_plan_leaves_room_for_the_summary_and_for_the_next_turns():
     window = gather(small_talk(10), size_of)
     away = plan(window, 199, size_of)
