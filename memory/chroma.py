@@ -36,6 +36,14 @@ HNSW = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighb
 _JSON = {"content-type": "application/json"}
 
 
+class Record(NamedTuple):
+    """A vector of unit length under its id, and whose it is."""
+
+    id: str
+    user: str
+    vector: NDArray[np.float32]
+
+
 class Neighbour(NamedTuple):
     """A record near to a vector; `similarity` is the cosine, in [-1, 1]."""
 
@@ -102,22 +110,20 @@ class Chroma:
         if found is None:
             return None
         neighbours = [
-            Neighbour(id, min(1.0, max(-1.0, 1.0 - distance)))
-            for id, distance in zip(found["ids"][0], found["distances"][0], strict=True)
+            Neighbour(key, min(1.0, max(-1.0, 1.0 - distance)))
+            for key, distance in zip(found["ids"][0], found["distances"][0], strict=True)
         ]
         return sorted(neighbours, key=lambda one: (-one.similarity, one.id))
 
-    async def upsert(
-        self, collection: str, vectors: Mapping[str, NDArray[np.float32]], users: Sequence[str]
-    ) -> None:
-        """Puts the vectors there under their ids, each with its user; makes the collection."""
-        ids = list(vectors)
-        for start in range(0, len(ids), BATCH):
-            part = ids[start : start + BATCH]
+    async def upsert(self, collection: str, records: Sequence[Record]) -> None:
+        """Puts the records there, in place of those with the same ids; makes the collection."""
+        latest = list({record.id: record for record in records}.values())
+        for start in range(0, len(latest), BATCH):
+            part = latest[start : start + BATCH]
             body = {
-                "ids": part,
-                "embeddings": [_base64(vectors[id]) for id in part],
-                "metadatas": [{USER: user} for user in users[start : start + BATCH]],
+                "ids": [record.id for record in part],
+                "embeddings": [_base64(record.vector) for record in part],
+                "metadatas": [{USER: record.user} for record in part],
             }
             if await self._in(collection, "upsert", body, create=True) is None:
                 raise TierUnavailable("episodic", f"collection {collection!r} keeps disappearing")
@@ -144,8 +150,8 @@ class Chroma:
             found = await self._in(collection, "get", body)
             if found is None:
                 return None
-            for id, metadata in zip(found["ids"], found["metadatas"], strict=True):
-                known[id] = str((metadata or {}).get(USER, ""))
+            for key, metadata in zip(found["ids"], found["metadatas"], strict=True):
+                known[key] = str((metadata or {}).get(USER, ""))
             if len(found["ids"]) < BATCH:
                 return known
 
@@ -177,10 +183,10 @@ class Chroma:
         method = "GET" if body is None else "POST"
         for _ in range(2):
             was_known = collection in self._ids
-            id = await self._id_of(collection, create=create)
-            if id is None:
+            key = await self._id_of(collection, create=create)
+            if key is None:
                 return None
-            path = f"{self._root}/collections/{id}/{verb}"
+            path = f"{self._root}/collections/{key}/{verb}"
             found = await self._send(method, path, body, missing_is_none=True)
             if found is not None or not (was_known or create):
                 return found
@@ -188,8 +194,8 @@ class Chroma:
         return None
 
     async def _id_of(self, collection: str, *, create: bool) -> str | None:
-        if (id := self._ids.get(collection)) is not None:
-            return id
+        if (known := self._ids.get(collection)) is not None:
+            return known
         if create:
             body = {"name": collection, "get_or_create": True, "configuration": {"hnsw": HNSW}}
             found = await self._send("POST", f"{self._root}/collections", body)

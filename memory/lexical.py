@@ -40,6 +40,8 @@ from memory.models import Scope
 from memory.text import terms
 
 T = TypeVar("T")
+Terms = Counter[int]
+"""The terms of a text as numbers, with their repetitions."""
 
 K1 = 1.2
 B = 0.75
@@ -60,14 +62,14 @@ class Hit(NamedTuple):
 
 
 class Posting(NamedTuple):
-    """An episode for the index: its number in the journal, and its terms with their repetitions."""
+    """An episode for the index: its number in the journal, and its terms."""
 
     n: int
-    terms: Counter[int]
+    terms: Terms
 
     @classmethod
     def of(cls, n: int, text: str) -> Posting:
-        return cls(n, Counter(map(_key, terms(text))))
+        return cls(n, counted(text))
 
     @property
     def words(self) -> int:
@@ -99,6 +101,11 @@ class LexicalIndex:
         if not wanted:
             return []
         return await self._journal.query(lambda connection: _search(connection, scope, wanted, k))
+
+
+def counted(text: str) -> Terms:
+    """The terms of a text as the index takes them."""
+    return Counter(map(_key, terms(text)))
 
 
 def index(connection: Connection, owner_n: int, found: Sequence[Posting]) -> None:

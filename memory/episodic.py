@@ -1,0 +1,726 @@
+"""Episodic memory: what happened, word for word; rows in the journal, their vectors in Chroma.
+
+    trimem-NAMESPACE-SPACE-sNNN     vectors of the users whose digest falls on shard NNN
+    trimem-NAMESPACE-SPACE-uOWNER   vectors of one user with more than OWN_COLLECTION episodes
+
+NAMESPACE is drawn once for each journal, so that two journals can share a server; SPACE stands for
+the embedder, so that vectors of two embedders never meet. A filter on a collection costs in
+proportion to all that is in it, which is why there are shards, and why a large user is alone
+(docs/decisions/vector-layout.md).
+
+The journal is written first: rows, vectors and postings in one transaction. Then the vectors go to
+Chroma, which can lose all of them, since `repair` and `rebuild` bring them back without embedding
+again. `remember` of a message that is there already only puts its vectors into Chroma again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, select
+
+from memory import episode_store as store
+from memory import lexical
+from memory.chroma import Chroma, Record
+from memory.codec import decode, digest, encode
+from memory.embedding.base import Embedder, alike, usable
+from memory.episode_store import Known, New, Owner, Unplaced
+from memory.episodes import split
+from memory.errors import EmbeddingFailed, InvalidInput, TierUnavailable
+from memory.journal import Journal
+from memory.journal.database import insert_into
+from memory.journal.episode_tables import episodes
+from memory.journal.schema import meta, owner_of
+from memory.lexical import Hit
+from memory.models import Episode, Health, RecordedMessage, Scope, Value
+from memory.text import plain
+
+T = TypeVar("T")
+Vector = NDArray[np.float32]
+Progress = Callable[[int, int], None]
+"""Told (done, in all)."""
+
+SHARDS = 64
+OWN_COLLECTION = 2_000
+"""A user with more episodes than this gets a collection of their own."""
+FEWEST_SOUGHT = 32
+"""Neighbours asked of Chroma at least: an approximate index misses the nearest for a small k."""
+PAGE = 512
+"""Episodes embedded, copied or placed at a time in repairs and rebuilds."""
+HOPELESS = 3
+"""Texts that an embedder refuses one after the other before the rest is not tried any more."""
+
+_LAYOUT = "episodic.layout"
+
+
+class Skipped(Value):
+    """A message that became no episode, and why."""
+
+    message_id: str
+    reason: str
+
+
+class Flawed(Value):
+    """An episode without a vector, and why. It is found by its words."""
+
+    episode_id: str
+    reason: str
+
+
+class Remembered(Value):
+    """What became of messages. `episodes` are the ids of all of theirs, also of those that were
+    there before; `warnings` tell of vectors that look wrong but were kept."""
+
+    episodes: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    flawed: tuple[Flawed, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Repaired(Value):
+    """What a repair did: embeddings made up for and still missing, vectors put back into Chroma
+    and taken out, collections made anew, users whose postings were made again."""
+
+    embedded: int = 0
+    still_flawed: int = 0
+    put_back: int = 0
+    taken_out: int = 0
+    collections: int = 0
+    reindexed: int = 0
+
+
+class _Layout(NamedTuple):
+    """Where vectors of the current embedder live."""
+
+    namespace: str
+    shards: int
+    space: int
+    space_key: str
+
+    @property
+    def prefix(self) -> str:
+        return f"trimem-{self.namespace}-"
+
+    @property
+    def space_prefix(self) -> str:
+        return f"{self.prefix}{self.space_key}-"
+
+    def collection(self, owner: bytes, *, own: bool) -> str:
+        if own:
+            return f"{self.space_prefix}u{owner.hex()}"
+        return f"{self.space_prefix}s{int.from_bytes(owner[:4], 'big') % self.shards:03d}"
+
+
+class EpisodicMemory:
+    """The episodes of everybody, each read and written through their scope.
+
+    Raises TierUnavailable("episodic", …) when Chroma does not answer and
+    TierUnavailable("journal", …) when the journal does not.
+    """
+
+    def __init__(
+        self, journal: Journal, chroma: Chroma, embedder: Embedder, *, shards: int = SHARDS
+    ) -> None:
+        """`shards` counts for a journal without episodes; later, what it began with does."""
+        self._journal = journal
+        self._chroma = chroma
+        self._embedder = embedder
+        self._shards = shards
+        self._known_layout: _Layout | None = None
+
+    # --- remembering ---------------------------------------------------------------------------
+
+    async def remember(self, scope: Scope, messages: Sequence[RecordedMessage]) -> Remembered:
+        """Makes episodes of the messages; durable in the journal, and then in Chroma.
+
+        Texts are embedded once. What cannot be embedded is stored all the same, found by its
+        words, and flagged with the reason. The same messages again change nothing. When Chroma
+        does not answer, raises TierUnavailable: everything is in the journal then, and to
+        remember the same again does what is missing.
+        """
+        layout = await self._layout()
+        owner = owner_of(scope)
+        parted = [(message.id, split(message)) for message in messages]
+        found = {one.id: one for _, parts in parted for one in parts.episodes}
+        if not found:
+            return Remembered(skipped=_skipped(parted))
+        known = await self._journal.query(lambda c: _known(c, owner, list(found)))
+        fresh = [episode for key, episode in found.items() if key not in known]
+        outcome = await self._embedded([episode.text for episode in fresh])
+        new = [
+            New(episode, *_vector_or_flaw(result))
+            for episode, result in zip(fresh, outcome.results, strict=True)
+        ]
+        user = await self._stored(owner, new, layout)
+        await self._place_remembered(owner, user, new, known, layout)
+        return Remembered(
+            episodes=tuple(found),
+            skipped=_skipped(parted),
+            flawed=tuple(
+                Flawed(episode_id=one.episode.id, reason=one.flaw)
+                for one in new
+                if one.vector is None
+            ),
+            warnings=outcome.warnings,
+        )
+
+    async def _stored(self, owner: bytes, new: Sequence[New], layout: _Layout) -> Owner:
+        rows = await asyncio.to_thread(
+            lambda: [(one, lexical.counted(one.episode.text)) for one in new]
+        )
+
+        def work(connection: Connection) -> Owner:
+            user = store.made_owner(connection, owner)
+            store.add(connection, user.n, rows, layout.space)
+            return user._replace(active=user.active + len(rows))
+
+        return await self._write(owner, work)
+
+    async def _place_remembered(
+        self,
+        owner: bytes,
+        user: Owner,
+        new: Sequence[New],
+        known: Mapping[str, Known],
+        layout: _Layout,
+    ) -> None:
+        vectors = {one.episode.id: one.vector for one in new if one.vector is not None}
+        before = [
+            key for key, one in known.items() if one.space == layout.space and not one.archived
+        ]
+        if before:
+            vectors |= await self._journal.query(
+                lambda c: store.vectors_of(c, owner, before, layout.space)
+            )
+        await self._place(owner, user, vectors, layout)
+        if user.active > OWN_COLLECTION and not user.has_own_collection:
+            await self._give_own_collection(owner, user.n, layout)
+
+    async def _place(
+        self, owner: bytes, user: Owner, vectors: Mapping[str, Vector], layout: _Layout
+    ) -> None:
+        """Puts a user's vectors where they belong, also when that changes meanwhile.
+
+        Whoever moves the user flips the row first and then copies what is in the journal: either
+        these vectors are among it, or we see the flipped row after our own writing.
+        """
+        if not vectors:
+            return
+        records = [Record(key, owner.hex(), vector) for key, vector in vectors.items()]
+        own = user.has_own_collection
+        await self._chroma.upsert(layout.collection(owner, own=own), records)
+        now = await self._journal.query(lambda c: store.owner_of(c, owner))
+        if now is not None and now.has_own_collection != own:
+            await self._chroma.upsert(layout.collection(owner, own=not own), records)
+
+    async def _give_own_collection(self, owner: bytes, owner_n: int, layout: _Layout) -> None:
+        """Copies a user's vectors to a collection of their own, flips, and clears the shard."""
+        own = layout.collection(owner, own=True)
+        copied = await self._copy(owner_n, own, layout, after=0)
+        await self._write(owner, lambda c: store.move_to_own_collection(c, owner_n))
+        await self._copy(owner_n, own, layout, after=copied)
+        await self._chroma.delete_user(layout.collection(owner, own=False), owner.hex())
+
+    async def _copy(self, owner_n: int, collection: str, layout: _Layout, *, after: int) -> int:
+        """Puts a user's vectors with numbers above `after` there; the last number."""
+        while True:
+            page = await self._journal.query(
+                lambda c, after=after: store.placed(  # type: ignore[misc]
+                    c, owner_n, layout.space, after=after, limit=PAGE
+                )
+            )
+            if not page:
+                return after
+            await self._chroma.upsert(
+                collection, [Record(one.id, one.owner.hex(), one.vector) for one in page]
+            )
+            after = page[-1].n
+
+    # --- finding -------------------------------------------------------------------------------
+
+    async def nearest(self, scope: Scope, vector: Vector, k: int) -> list[Hit]:
+        """The user's episodes whose vectors are nearest: cosine similarity in [-1, 1], best first,
+        ties by id. There are fewer than `k` only when there are no more.
+
+        `vector` has the embedder's length; its own length does not matter, but it must not be
+        zero. Raises InvalidInput for other vectors.
+        """
+        if k < 1:
+            raise InvalidInput(f"k is {k}; at least 1 is wanted")
+        if problem := usable([vector], 1, self._embedder.dims)[0]:
+            raise InvalidInput(f"cannot search for this vector: {problem}")
+        layout = await self._layout()
+        owner = owner_of(scope)
+        user = await self._journal.query(lambda c: store.owner_of(c, owner))
+        while True:
+            if user is None or not user.active:
+                return []
+            own = user.has_own_collection
+            sought = max(k, min(FEWEST_SOUGHT, user.active))
+            found = await self._chroma.query(
+                layout.collection(owner, own=own),
+                np.asarray(vector, dtype=np.float32),
+                sought,
+                user=None if own else owner.hex(),
+            )
+            if found is not None and len(found) >= min(sought, user.active):
+                break
+            # Fewer than there should be: the user may be on the move, or has flawed episodes.
+            user = await self._journal.query(lambda c: store.owner_of(c, owner))
+            if user is None or user.has_own_collection == own:
+                break
+        if found is None and await self._expects_vectors(owner, layout):
+            raise TierUnavailable("episodic", "the index of vectors is gone: it needs a repair")
+        return [Hit(one.id, one.similarity) for one in found or ()][:k]
+
+    async def _expects_vectors(self, owner: bytes, layout: _Layout) -> bool:
+        def work(connection: Connection) -> bool:
+            user = store.owner_of(connection, owner)
+            return user is not None and bool(
+                store.placed(connection, user.n, layout.space, after=0, limit=1)
+            )
+
+        return await self._journal.query(work)
+
+    async def episodes(self, scope: Scope, ids: Sequence[str]) -> dict[str, Episode]:
+        """Those of the ids that the user has, in the order of `ids`."""
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return {}
+        found = await self._read(scope, lambda c, owner: store.by_id(c, owner, wanted))
+        by_id = {episode.id: episode for episode in found}
+        return {key: by_id[key] for key in wanted if key in by_id}
+
+    async def around(
+        self, scope: Scope, session: str, seqs: Sequence[int], radius: int
+    ) -> list[Episode]:
+        """The session's episodes at most `radius` messages from one of `seqs`, in order.
+
+        Archived ones are left out.
+        """
+        wanted = {seq + step for seq in seqs for step in range(-radius, radius + 1)}
+        return await self._matching(
+            scope,
+            wanted,
+            lambda part: (
+                episodes.c.session == session,
+                episodes.c.seq.in_(part),
+                episodes.c.archived.is_(False),
+            ),
+        )
+
+    async def of_messages(self, scope: Scope, message_ids: Sequence[str]) -> list[Episode]:
+        """The episodes of these messages, archived ones too, by session and order."""
+        return await self._matching(
+            scope, message_ids, lambda part: (episodes.c.message_id.in_(part),)
+        )
+
+    async def all(self, scope: Scope, *, archived: bool = False) -> list[Episode]:
+        """All of the user's episodes by the time they are about; with `archived`, those too."""
+        active = () if archived else (episodes.c.archived.is_(False),)
+        found = await self._read(scope, lambda c, owner: store.matching(c, owner, *active))
+        return sorted(found, key=lambda one: (one.event_time, one.session, one.seq, one.part))
+
+    async def vectors(self, scope: Scope, ids: Sequence[str]) -> dict[str, Vector]:
+        """The embeddings, of the current embedder, of those of the ids that the user has and that
+        have one. Each of unit length."""
+        layout = await self._layout()
+        wanted = list(dict.fromkeys(ids))
+        return await self._read(
+            scope, lambda c, owner: store.vectors_of(c, owner, wanted, layout.space)
+        )
+
+    async def _matching(
+        self, scope: Scope, values: Iterable[Any], conditions: Callable[[Sequence[Any]], Any]
+    ) -> list[Episode]:
+        wanted = sorted(set(values))
+
+        def work(connection: Connection, owner: bytes) -> list[Episode]:
+            return [
+                episode
+                for part in store.slices(wanted, PAGE)
+                for episode in store.matching(connection, owner, *conditions(part))
+            ]
+
+        found = await self._read(scope, work) if wanted else []
+        return sorted(found, key=lambda one: (one.session, one.seq, one.part, one.id))
+
+    # --- changing ------------------------------------------------------------------------------
+
+    async def touch(self, scope: Scope, ids: Sequence[str], *, now: datetime) -> None:
+        """Notes that the episodes were used. Never sets a time back."""
+        await self._change(scope, lambda c, user: store.touch(c, user.n, list(ids), now))
+
+    async def pin(self, scope: Scope, ids: Sequence[str], pinned: bool) -> None:
+        """Keeps episodes from fading, or no longer."""
+        await self._change(
+            scope, lambda c, user: store.set_pinned(c, user.n, list(ids), pinned=pinned)
+        )
+
+    async def archive(self, scope: Scope, ids: Sequence[str], archived: bool) -> None:
+        """Takes episodes out of recall (they stay in the journal), or back in. Twice is as once."""
+        layout = await self._layout()
+        owner = owner_of(scope)
+        wanted = list(dict.fromkeys(ids))
+        user = await self._change(
+            scope, lambda c, user: store.set_archived(c, user.n, wanted, archived=archived)
+        )
+        if user is None or not wanted:
+            return
+        if archived:
+            for own in {False, user.has_own_collection}:
+                await self._chroma.delete(layout.collection(owner, own=own), wanted)
+        else:
+            vectors = await self._journal.query(
+                lambda c: store.vectors_of(c, owner, wanted, layout.space)
+            )
+            await self._place(owner, user, vectors, layout)
+
+    async def _change(
+        self, scope: Scope, change: Callable[[Connection, Owner], object]
+    ) -> Owner | None:
+        """Applies `change` for a user who has episodes."""
+        owner = owner_of(scope)
+
+        def work(connection: Connection) -> Owner | None:
+            user = store.owner_of(connection, owner)
+            if user is not None:
+                change(connection, user)
+            return user
+
+        return await self._write(owner, work)
+
+    # --- embedding -----------------------------------------------------------------------------
+
+    async def _embedded(self, texts: Sequence[str]) -> _Outcome:
+        """A vector for each text, or the reason why there is none."""
+        clean = [plain(text) for text in texts]
+        different = list(dict.fromkeys(clean))
+        results = await self._embed_each(different)
+        warnings = _refuse_constant(different, results)
+        by_text = dict(zip(different, results, strict=True))
+        return _Outcome([by_text[text] for text in clean], warnings)
+
+    async def _embed_each(self, texts: Sequence[str]) -> list[Vector | str]:
+        """All at once; where that fails, by halves, so that one bad text does not take others
+        with it. An embedder that refuses one after the other is left alone."""
+        refused = 0
+        reason = ""
+
+        async def embed(part: Sequence[str]) -> list[Vector | str]:
+            nonlocal refused, reason
+            if not part:
+                return []
+            if refused >= HOPELESS:
+                return [reason] * len(part)
+            try:
+                vectors = await self._embedder.embed(part, role="document")
+            except EmbeddingFailed as error:
+                if len(part) == 1:
+                    refused, reason = refused + 1, f"the embedder failed: {error}"
+                    return [reason]
+                half = len(part) // 2
+                return [*await embed(part[:half]), *await embed(part[half:])]
+            refused = 0
+            problems = usable(vectors, len(part), self._embedder.dims)
+            return [
+                _unit(row) if problem is None else f"the embedder gave {problem}"
+                for row, problem in zip(_padded(vectors, len(part)), problems, strict=True)
+            ]
+
+        return await embed(texts)
+
+    # --- another embedder ----------------------------------------------------------------------
+
+    async def mismatch(self, scope: Scope) -> str | None:
+        """How many of the user's episodes are in the space of another embedder, and of which;
+        None when none are. They are found by their words alone until `reembed` has run."""
+        layout = await self._layout()
+
+        def work(connection: Connection, owner: bytes) -> list[store.Space]:
+            user = store.owner_of(connection, owner)
+            return [] if user is None else store.spaces(connection, user.n)
+
+        found = await self._read(scope, work)
+        others = [one for one in found if one.space != layout.space]
+        if not others:
+            return None
+        count = sum(one.vectors for one in others)
+        whose = ", ".join(f"{one.identity!r} ({one.dims} numbers)" for one in others)
+        return (
+            f"{count} of {sum(one.vectors for one in found)} episodes were embedded by {whose}, "
+            f"not by {self._embedder.identity!r} ({self._embedder.dims} numbers): "
+            f"until they are embedded again, they are found by their words alone"
+        )
+
+    async def reembed(self, progress: Progress | None = None) -> Repaired:
+        """Embeds everybody's episodes that are in another embedder's space, or in none.
+
+        Only vectors change. Can be stopped at any moment and run again: it goes on with what is
+        left. Vectors of other embedders leave Chroma when nothing needs them any more.
+        """
+        layout = await self._layout()
+        total = await self._journal.query(lambda c: store.count_elsewhere(c, layout.space))
+        done, after, embedded = 0, 0, 0
+        while True:
+            page = await self._journal.query(
+                lambda c, after=after: store.elsewhere(  # type: ignore[misc]
+                    c, layout.space, after=after, limit=PAGE
+                )
+            )
+            if not page:
+                break
+            embedded += await self._embed_again(page, layout)
+            after, done = page[-1].n, done + len(page)
+            if progress:
+                progress(done, max(total, done))
+        repaired = await self._repair_index(layout)
+        await self._drop_unused(layout)
+        left = await self._journal.query(store.count_flawed)
+        return repaired.model_copy(update={"embedded": embedded, "still_flawed": left})
+
+    async def _embed_again(self, page: Sequence[Unplaced], layout: _Layout) -> int:
+        """Embeds stored episodes and puts their vectors where they belong; how many there are."""
+        outcome = await self._embedded([one.text for one in page])
+        by_owner: defaultdict[bytes, list[tuple[Unplaced, Vector | str]]] = defaultdict(list)
+        for one, result in zip(page, outcome.results, strict=True):
+            by_owner[one.owner].append((one, result))
+        embedded = 0
+        for owner, results in by_owner.items():
+            good = {one.n: got for one, got in results if not isinstance(got, str)}
+            bad = {one.n: got for one, got in results if isinstance(got, str)}
+
+            def work(
+                connection: Connection,
+                owner_n: int = results[0][0].owner_n,
+                good: dict[int, Vector] = good,
+                bad: dict[int, str] = bad,
+                owner: bytes = owner,
+            ) -> Owner:
+                store.put_vectors(connection, owner_n, layout.space, good)
+                store.note_flaws(connection, bad)
+                return store.made_owner(connection, owner)
+
+            user = await self._write(owner, work)
+            active = {one.id: good[one.n] for one, _ in results if one.n in good}
+            archived = {one.id for one, _ in results if one.archived}
+            vectors = {key: vector for key, vector in active.items() if key not in archived}
+            await self._place(owner, user, vectors, layout)
+            embedded += len(good)
+        return embedded
+
+    async def _drop_unused(self, layout: _Layout) -> None:
+        """Drops the collections of embedders whose vectors nobody has any more."""
+        spaces = await self._journal.query(store.spaces)
+        needed = {layout.space_key, *(_space_key(one.identity, one.dims) for one in spaces)}
+        for name in await self._chroma.collections(layout.prefix):
+            if name.removeprefix(layout.prefix).partition("-")[0] not in needed:
+                await self._chroma.drop(name)
+
+    # --- repairs -------------------------------------------------------------------------------
+
+    async def repair(self, *, limit: int = 1_000) -> Repaired:
+        """Makes up for what is missing: embeddings that failed (at most `limit` in one go), and
+        what Chroma has lost or has too much, which is seen by counting and by asking each
+        collection. Worth it after every start; changes nothing when all is well."""
+        layout = await self._layout()
+        flawed = await self._journal.query(lambda c: store.flawed(c, limit=limit))
+        embedded = 0
+        for page in store.slices(flawed, PAGE):
+            embedded += await self._embed_again(page, layout)
+        reindexed = await self._reindex_outdated()
+        repaired = await self._repair_index(layout)
+        left = await self._journal.query(store.count_flawed)
+        return repaired.model_copy(
+            update={"embedded": embedded, "still_flawed": left, "reindexed": reindexed}
+        )
+
+    async def rebuild(self, progress: Progress | None = None) -> Repaired:
+        """Everything that can be derived, made again from the journal: all collections of the
+        current embedder, and the postings of everybody. Embeds nothing."""
+        layout = await self._layout()
+        everybody = await self._journal.query(store.owners)
+        for name in await self._chroma.collections(layout.space_prefix):
+            await self._chroma.drop(name)
+        before: set[str] = set()
+        for done, user in enumerate(everybody, start=1):
+            await self._write(user.owner, lambda c, n=user.n: store.reindex(c, n))  # type: ignore[misc]
+            name = layout.collection(user.owner, own=user.has_own_collection)
+            await self._copy(user.n, name, layout, after=0)
+            before.add(name)
+            if progress:
+                progress(done, len(everybody))
+        repaired = await self._repair_index(layout)
+        return repaired.model_copy(update={"collections": len(before), "reindexed": len(everybody)})
+
+    async def _reindex_outdated(self) -> int:
+        outdated = await self._journal.query(store.owners_with_other_lexicon)
+        for owner_n in outdated:
+            await self._journal.write(lambda c, n=owner_n: store.reindex(c, n))  # type: ignore[misc]
+        return len(outdated)
+
+    async def _repair_index(self, layout: _Layout) -> Repaired:
+        """Brings every collection to what the journal says it holds."""
+        owners, counts = await self._journal.query(
+            lambda c: (store.owners(c), store.placed_counts(c, layout.space))
+        )
+        living: defaultdict[str, list[Owner]] = defaultdict(list)
+        for user in owners:
+            living[layout.collection(user.owner, own=user.has_own_collection)].append(user)
+        for name in await self._chroma.collections(layout.space_prefix):
+            living.setdefault(name, [])
+        put_back = taken_out = anew = 0
+        for name, users in sorted(living.items()):
+            expected = sum(counts.get(user.n, 0) for user in users)
+            if not await self._is_sound(name, expected):
+                await self._chroma.drop(name)
+                anew += 1
+            elif (await self._chroma.count(name) or 0) == expected:
+                continue
+            added, removed = await self._reconcile(name, users, layout)
+            put_back, taken_out = put_back + added, taken_out + removed
+        return Repaired(put_back=put_back, taken_out=taken_out, collections=anew)
+
+    async def _is_sound(self, collection: str, expected: int) -> bool:
+        """Whether the collection answers a search. An index that broke with its server does not."""
+        if not expected:
+            return True
+        probe = np.ones(self._embedder.dims, dtype=np.float32)
+        try:
+            await self._chroma.query(collection, probe, 1, user=None)
+        except TierUnavailable:
+            await self._chroma.version()  # raises when it is the server that does not answer
+            return False
+        return True
+
+    async def _reconcile(
+        self, collection: str, users: Sequence[Owner], layout: _Layout
+    ) -> tuple[int, int]:
+        """Adds what is missing from a collection and takes out what is too much.
+
+        Chroma is read before the journal, so that what is being remembered right now is never
+        taken for too much.
+        """
+        there = await self._chroma.records(collection) or {}
+        numbers = [user.n for user in users]
+        wanted = await self._journal.query(lambda c: store.placed_ids(c, numbers, layout.space))
+        missing = wanted - there.keys()
+        added = 0
+        for user in users if missing else ():
+            after = 0
+            while page := await self._journal.query(
+                lambda c, n=user.n, after=after: store.placed(  # type: ignore[misc]
+                    c, n, layout.space, after=after, limit=PAGE
+                )
+            ):
+                lost = [one for one in page if one.id in missing]
+                await self._chroma.upsert(
+                    collection, [Record(one.id, one.owner.hex(), one.vector) for one in lost]
+                )
+                added, after = added + len(lost), page[-1].n
+        surplus = sorted(there.keys() - wanted)
+        await self._chroma.delete(collection, surplus)
+        return added, len(surplus)
+
+    async def health(self) -> Health:
+        """Whether Chroma answers, and which it is. Never raises TierUnavailable."""
+        try:
+            version = await self._chroma.version()
+        except TierUnavailable as error:
+            return Health(part="episodic", ok=False, where=self._chroma.where, problem=str(error))
+        return Health(
+            part="episodic", ok=True, version=f"Chroma API {version}", where=self._chroma.where
+        )
+
+    # --- the journal ---------------------------------------------------------------------------
+
+    async def _layout(self) -> _Layout:
+        """Where vectors live; decided once for a journal, by whoever asks first."""
+        if self._known_layout is None:
+            identity, dims = self._embedder.identity, self._embedder.dims
+            # Two journals on one server must never share a collection, and nothing in a journal
+            # tells it from every other one: the only random number of this module.
+            proposed = {"namespace": secrets.token_hex(5), "shards": self._shards}
+
+            def work(connection: Connection) -> tuple[dict[str, Any], int]:
+                connection.execute(
+                    insert_into(connection, meta).on_conflict_do_nothing(),
+                    {"key": _LAYOUT, "value": encode(proposed)},
+                )
+                stored = connection.scalars(select(meta.c.value).where(meta.c.key == _LAYOUT)).one()
+                return decode(stored), store.space_of(connection, identity, dims)
+
+            decided, space = await self._journal.write(work)
+            key = _space_key(identity, dims)
+            self._known_layout = _Layout(decided["namespace"], decided["shards"], space, key)
+        return self._known_layout
+
+    async def _read(self, scope: Scope, work: Callable[[Connection, bytes], T]) -> T:
+        owner = owner_of(scope)
+        return await self._journal.query(lambda connection: work(connection, owner))
+
+    async def _write(self, owner: bytes, work: Callable[[Connection], T]) -> T:
+        """`work` in a transaction; those of one user take turns."""
+        return await self._journal.write(work, alone=f"episodes {owner.hex()}")
+
+
+class _Outcome(NamedTuple):
+    """For each text its vector, or the reason why it has none."""
+
+    results: list[Vector | str]
+    warnings: tuple[str, ...]
+
+
+def _known(connection: Connection, owner: bytes, ids: Sequence[str]) -> dict[str, Known]:
+    user = store.owner_of(connection, owner)
+    return {} if user is None else store.known(connection, user.n, ids)
+
+
+def _skipped(parted: Iterable[tuple[str, Any]]) -> tuple[Skipped, ...]:
+    return tuple(
+        Skipped(message_id=key, reason=parts.skipped) for key, parts in parted if parts.skipped
+    )
+
+
+def _vector_or_flaw(result: Vector | str) -> tuple[Vector | None, str]:
+    return (None, result) if isinstance(result, str) else (result, "")
+
+
+def _refuse_constant(texts: Sequence[str], results: list[Vector | str]) -> tuple[str, ...]:
+    """Reports different texts with one and the same vector; three or more are no embedding at all,
+    and lose it. Writing the same in capitals is no difference."""
+    rows = [at for at, result in enumerate(results) if not isinstance(result, str)]
+    if len(rows) < 2:
+        return ()
+    folded = [" ".join(texts[at].casefold().split()) for at in rows]
+    matrix = np.stack([result for result in results if not isinstance(result, str)])
+    warnings = []
+    for group in alike(folded, matrix):
+        different = len({folded[at] for at in group})
+        warnings.append(f"the embedder gave {different} different texts the same vector")
+        if different > 2:
+            for at in group:
+                results[rows[at]] = f"the embedder gave {different} different texts this vector"
+    return tuple(warnings)
+
+
+def _padded(vectors: Any, n: int) -> list[Any]:
+    rows = list(vectors)[:n]
+    return [*rows, *[None] * (n - len(rows))]
+
+
+def _unit(row: Any) -> Vector:
+    vector = np.asarray(row, dtype=np.float64)
+    unit: Vector = (vector / np.linalg.norm(vector)).astype(np.float32)
+    return unit
+
+
+def _space_key(identity: str, dims: int) -> str:
+    return digest(encode([identity, dims]))[:10]
