@@ -90,8 +90,8 @@ def up(folder: Path, servers: Sequence[Server]) -> int:
         try:
             if _start(folder, server):
                 started[server.name] = time.monotonic()
-        except Missing as missing:
-            print(f"{server.name}: {missing}", file=sys.stderr)
+        except (Missing, subprocess.CalledProcessError) as problem:
+            print(f"{server.name}: {problem}", file=sys.stderr)
             failed = True
     for server in servers:
         if server.name in started and not _wait(folder, server, started[server.name]):
@@ -419,7 +419,16 @@ def _neo4j_jars(home: Path) -> Path:
         copy = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
         print("fetching Neo4j through Maven, about a minute the first time …", file=sys.stderr)
         subprocess.run(
-            [maven, "-q", "-B", "-f", str(_POM), *copy, f"-DoutputDirectory={jars}"],
+            [
+                maven,
+                "-q",
+                "-B",
+                "-Dstyle.color=never",
+                "-f",
+                str(_POM),
+                *copy,
+                f"-DoutputDirectory={jars}",
+            ],
             cwd=home,
             stdout=sys.stderr,
             check=True,

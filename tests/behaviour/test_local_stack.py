@@ -161,6 +161,14 @@ async def test_tasks_that_race_to_start_end_in_one_stack(folder: Path) -> None:
     assert len({task.result() for task in tasks}) == 1
 
 
+async def test_it_opens_on_the_loop_of_another_thread(folder: Path) -> None:
+    async def answers() -> bool:
+        async with opened(folder) as stack:
+            return await redis_answers(stack)
+
+    assert await asyncio.to_thread(lambda: asyncio.run(answers()))
+
+
 async def test_a_part_that_is_not_asked_for_is_not_started(folder: Path) -> None:
     async with opened(folder, parts=frozenset({"redis"})) as stack:
         assert await redis_answers(stack)
