@@ -95,10 +95,11 @@ async def local_stack(
     unknown = parts - set(PARTS)
     if unknown:
         raise ConfigurationError(f"the local stack has no part {sorted(unknown)[0]!r}")
-    folder = private_folder(folder)
     if not parts:
-        yield _stack(folder, {})
+        yield _stack(private_folder(folder), {})
         return
+    require_platform(platform.system(), platform.machine())
+    folder = private_folder(folder)
     async with AsyncExitStack() as stack:
         share = _Share(folder, parts, idle=idle, timeout=timeout)
         stack.push_async_callback(share.give_back)
@@ -367,12 +368,22 @@ def redis_program(system: str, machine: str) -> str:
         if os.access(shipped, os.X_OK):
             return str(shipped)
     found = shutil.which("valkey-server") or shutil.which("redis-server")
-    if found is None or system == "Windows":
-        raise UnsupportedPlatform(
-            f"the local stack does not run on {system} {machine}: start the servers with "
-            "docker-compose.yml and give their URLs (TRIMEM_REDIS_URL, TRIMEM_CHROMA_URL)"
-        )
+    if found is None:
+        raise _unsupported(system, machine)
     return found
+
+
+def require_platform(system: str, machine: str) -> None:
+    """Raises UnsupportedPlatform where there are no unix sockets and no locks to inherit."""
+    if system == "Windows":
+        raise _unsupported(system, machine)
+
+
+def _unsupported(system: str, machine: str) -> UnsupportedPlatform:
+    return UnsupportedPlatform(
+        f"the local stack does not run on {system} {machine}: start the servers with "
+        "docker-compose.yml and give their URLs (TRIMEM_REDIS_URL, TRIMEM_CHROMA_URL)"
+    )
 
 
 def _chroma_spec(folder: Path) -> dict[str, Any]:

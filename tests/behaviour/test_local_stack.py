@@ -28,6 +28,7 @@ from memory.local import (
     default_folder,
     local_stack,
     redis_program,
+    require_platform,
     stack_status,
     stop_stack,
 )
@@ -531,7 +532,19 @@ async def test_status_tells_what_runs_where(folder: Path) -> None:
 
 def test_an_unsupported_platform_is_told_about_docker_compose() -> None:
     with pytest.raises(UnsupportedPlatform, match=r"Windows AMD64.*docker-compose\.yml"):
-        redis_program("Windows", "AMD64")
+        require_platform("Windows", "AMD64")
+    require_platform("Linux", "x86_64")
+
+
+def test_a_platform_without_a_shipped_server_uses_one_on_the_path_or_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnsupportedPlatform, match=r"SunOS sparc.*docker-compose\.yml"):
+        redis_program("SunOS", "sparc")
+    installed = tmp_path / "redis-server"
+    installed.touch(mode=0o700)
+    assert redis_program("SunOS", "sparc") == str(installed)
 
 
 def test_the_shipped_server_is_used_where_there_is_one() -> None:
