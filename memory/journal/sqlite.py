@@ -63,9 +63,8 @@ class SqliteDatabase:
         self._reading_async = create_async_engine(
             _url(path, "aiosqlite"), pool_size=READERS, **_SHARED
         )
-        tries = busy // _PATIENCE
         immediately, deferred = partial(_begin, how="BEGIN IMMEDIATE"), partial(_begin, how="BEGIN")
-        _prepare(self._writing, _PATIENCE, begin=partial(_begin_soon, tries=tries))
+        _prepare(self._writing, busy, begin=partial(_begin_soon, busy=busy))
         _prepare(self._reading, busy, begin=deferred, query_only=True)
         _prepare(self._writing_async.sync_engine, busy, begin=immediately)
         _prepare(self._reading_async.sync_engine, busy, begin=None, query_only=True)
@@ -234,23 +233,25 @@ def _begin(connection: Connection, how: str) -> None:
     connection.exec_driver_sql(how)
 
 
-def _begin_soon(connection: Connection, tries: int) -> None:
+def _begin_soon(connection: Connection, busy: int) -> None:
     """BEGIN IMMEDIATE, asking again every millisecond or two while another process writes.
 
     SQLite's own waiting asks less often the longer it has waited, up to every 100 ms: among
-    busy writers whoever waits longest is then the least likely to be next.
+    busy writers whoever waits longest is then the least likely to be next. It stays in force for
+    everything else, such as the moment in which the last process before us closes the file.
     """
     cursor = connection.connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout={_PATIENCE}")
     try:
-        while True:
-            tries -= 1
+        for tries_left in range(busy // _PATIENCE, -1, -1):
             try:
                 cursor.execute("BEGIN IMMEDIATE")
                 return
             except sqlite3.OperationalError as error:
-                if tries <= 0 or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                if not tries_left or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                     raise
     finally:
+        cursor.execute(f"PRAGMA busy_timeout={busy}")
         cursor.close()
 
 
