@@ -60,7 +60,7 @@ from memory.keeper import main
 main(sys.argv[2:])
 """
 _PACKAGE = str(Path(__file__).resolve().parent)
-_CHROMA = "import sys, chromadb_rust_bindings as c; c.cli(['chroma', *sys.argv[1:]])"
+CHROMA_PROGRAM = "import sys, chromadb_rust_bindings as c; c.cli(['chroma', *sys.argv[1:]])"
 """What the `chroma` command does, without a second for importing the client library."""
 
 
@@ -390,7 +390,7 @@ def _chroma_spec(folder: Path) -> dict[str, Any]:
     data = str(folder / "chroma")
     where = ["--host", "127.0.0.1", "--port", "{port}", "--path", data]
     return {
-        "command": [sys.executable, "-P", "-c", _CHROMA, "run", *where],
+        "command": [sys.executable, "-P", "-c", CHROMA_PROGRAM, "run", *where],
         "env": {**_environment(), "ANONYMIZED_TELEMETRY": "False", "NO_COLOR": "1"},
         "data": data,
         "ask": "GET /api/v2/heartbeat HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",

@@ -34,6 +34,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from memory.local import CHROMA_PROGRAM  # noqa: E402
 from memory.sidecar import Sidecar, free_port, wait_until  # noqa: E402
 
 START_LIMIT = 90.0
@@ -365,9 +366,8 @@ def _chroma_prepare(home: Path) -> None:
 
 
 def _chroma_command(home: Path, port: int) -> Sequence[str]:
-    run = "import sys, chromadb_rust_bindings as c; c.cli(['chroma', *sys.argv[1:]])"
     where = ["--host", "127.0.0.1", "--port", str(port), "--path", str(home / "data")]
-    return [sys.executable, "-c", run, "run", *where]
+    return [sys.executable, "-P", "-c", CHROMA_PROGRAM, "run", *where]
 
 
 def _chroma_url(home: Path, port: int) -> str:
