@@ -1,0 +1,17 @@
+# The sentence-transformers embedder against the real library, in an environment of its own: torch
+# is large, and nothing else here needs it. The environment is kept while its pins are the same.
+
+MODELS_ENV ?= .venv-models
+MODELS_PINS := $(shell cat requirements-models.txt tests/models/stand_ins.py | cksum | tr ' ' -)
+MODELS_READY := $(MODELS_ENV)/ready-$(MODELS_PINS)
+
+.PHONY: test-models
+
+test-models: $(MODELS_READY) ## the sentence-transformers embedder, with torch, in .venv-models
+	HF_HUB_OFFLINE=1 $(MODELS_ENV)/bin/python -m pytest --confcutdir=tests/models tests/models $(ARGS)
+
+$(MODELS_READY):
+	$(PYTHON) -m venv --clear $(MODELS_ENV)
+	$(MODELS_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-models.txt
+	$(MODELS_ENV)/bin/python tests/models/stand_ins.py
+	@touch $@
