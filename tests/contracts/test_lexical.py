@@ -1,0 +1,254 @@
+"""What lexical search promises, over SQLite and PostgreSQL alike."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from memory import episode_store as store
+from memory import lexical
+from memory.episodes import split
+from memory.errors import InvalidInput
+from memory.journal import Journal
+from memory.journal.schema import owner_of
+from memory.lexical import K1, B, LexicalIndex
+from memory.models import RecordedMessage, Role, Scope
+from memory.text import terms
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+TIMEOUT = timedelta(seconds=60)
+
+FILLER = [
+    f"{subject} {verb} {thing} number {number}"
+    for number, (subject, verb, thing) in enumerate(
+        (s, v, t)
+        for s in ("Ada", "Ben", "Chen", "Dora", "Emil")
+        for v in ("bought", "painted", "lost", "found", "repaired")
+        for t in ("a bicycle", "the fence", "some apples", "an umbrella", "old books", "a lamp")
+    )
+]
+LETTERS = str.maketrans("0123456789", "ghijklmnop")
+CHINESE = [
+    f"{who}{when}{what}，第{number}次"
+    for number, (who, when, what) in enumerate(
+        (a, b, c)
+        for a in ("小王", "老李", "小张", "妈妈", "同事")
+        for b in ("昨天", "周末", "上午", "晚上", "月初")
+        for c in ("去公园散步", "看了一部电影", "买了新鲜水果", "整理了书架")
+    )
+]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A journal of its own for each test, in either store."""
+    if request.param == "postgresql":
+        return str(request.getfixturevalue("postgres_url"))
+    return f"sqlite:///{tmp_path / 'journal.db'}"
+
+
+@pytest.fixture
+async def journal(url: str) -> AsyncIterator[Journal]:
+    async with Journal.open(url, timeout=TIMEOUT) as opened:
+        yield opened
+
+
+@pytest.fixture
+def index(journal: Journal) -> LexicalIndex:
+    return LexicalIndex(journal)
+
+
+async def store_texts(journal: Journal, scope: Scope, texts: Sequence[str]) -> dict[str, str]:
+    """Stores an episode for each text, without vectors; texts by the ids of their episodes."""
+    messages = [
+        RecordedMessage(
+            id=f"{scope.tenant} {scope.user} {seq} {text[:20]!r}",
+            session="s",
+            seq=seq,
+            role=Role.USER,
+            content=text,
+            event_time=NOW,
+            recorded_at=NOW,
+        )
+        for seq, text in enumerate(texts, start=1)
+    ]
+    found = [episode for message in messages for episode in split(message).episodes]
+    new = [(store.New(one, None, "not embedded"), lexical.counted(one.text)) for one in found]
+
+    def work(connection: Connection) -> None:
+        user = store.made_owner(connection, owner_of(scope))
+        store.add(connection, user.n, new, store.space_of(connection, "none", 1))
+
+    await journal.write(work)
+    return {one.id: one.text for one in found}
+
+
+async def texts_found(
+    index: LexicalIndex, scope: Scope, query: str, k: int, texts: dict[str, str]
+) -> list[str]:
+    return [texts[hit.id] for hit in await index.search(scope, query, k)]
+
+
+async def test_order_numbers_and_file_names_are_found_by_the_letter(
+    journal: Journal, index: LexicalIndex, scope: Scope
+) -> None:
+    order, plan = "refund for order 7300418826 was approved", "config lives in PLAN.md"
+    texts = await store_texts(journal, scope, [*FILLER, order, plan])
+    assert await texts_found(index, scope, "7300418826", 5, texts) == [order]
+    assert await texts_found(index, scope, "PLAN.md", 5, texts) == [plan]
+    assert await texts_found(index, scope, "7300418827", 5, texts) == []
+
+
+async def test_chinese_words_are_found_without_a_dictionary(
+    journal: Journal, index: LexicalIndex, scope: Scope
+) -> None:
+    wanted = "我们每周巡检用 cron 做备份，机房在成都"
+    texts = await store_texts(journal, scope, [*CHINESE, wanted])
+    for query in ("备份", "每周巡检 cron", "成都"):
+        assert wanted in await texts_found(index, scope, query, 3, texts)
+    assert await index.search(scope, "蓉", 3) == []
+
+
+async def test_english_results_do_not_change_for_chinese_neighbours(
+    journal: Journal, index: LexicalIndex, scope: Scope
+) -> None:
+    alone, mixed = scope, Scope.of(scope.tenant, f"{scope.user}-mixed")
+    texts = await store_texts(journal, alone, FILLER)
+    texts |= await store_texts(journal, mixed, [*FILLER, *CHINESE])
+    for query in ("did Ada repair a bicycle", "Chen's lost lamp", "Emil and the painted fence"):
+        first = await texts_found(index, alone, query, 1, texts)
+        assert len(first) == 1
+        assert await texts_found(index, mixed, query, 1, texts) == first
+
+
+async def test_scores_are_those_of_bm25(
+    journal: Journal, index: LexicalIndex, scope: Scope
+) -> None:
+    texts = await store_texts(
+        journal, scope, [*FILLER, "lamp lamp lamp, a lamp for Ada", "Ada and only Ada"]
+    )
+    query = "Did Ada repair the lamp?"
+    hits = await index.search(scope, query, 500)
+    expected = bm25(query, texts)
+    assert {hit.id for hit in hits} == set(expected)
+    for hit in hits:
+        assert hit.score == pytest.approx(expected[hit.id], abs=1e-6)
+
+
+def bm25(query: str, texts: dict[str, str]) -> dict[str, float]:
+    counts = {key: Counter(terms(text)) for key, text in texts.items()}
+    average = sum(each.total() for each in counts.values()) / len(counts)
+    scores: dict[str, float] = {}
+    for term in set(terms(query)):
+        saying = [key for key, each in counts.items() if term in each]
+        idf = math.log(1 + (len(counts) - len(saying) + 0.5) / (len(saying) + 0.5))
+        for key in saying:
+            tf, length = counts[key][term], counts[key].total()
+            norm = tf + K1 * (1 - B + B * length / average)
+            scores[key] = scores.get(key, 0.0) + idf * tf * (K1 + 1) / norm
+    return scores
+
+
+async def test_equals_come_in_the_order_of_their_ids_wherever_they_are_cut(
+    journal: Journal, index: LexicalIndex, scope: Scope
+) -> None:
+    await store_texts(journal, scope, [*FILLER, *["the same words again"] * 40])
+    every = [hit.id for hit in await index.search(scope, "same words", 100)]
+    assert len(every) == 40
+    assert every == sorted(every)
+    for k in (1, 7, 39):
+        assert [hit.id for hit in await index.search(scope, "same words", k)] == every[:k]
+
+
+async def test_nobody_else_is_searched_and_nobody_else_matters(
+    journal: Journal, index: LexicalIndex, scope: Scope
+) -> None:
+    secret = "the password of the vault is swordfish"
+    texts = await store_texts(journal, scope, [*FILLER, secret])
+    before = await index.search(scope, "vault password", 5)
+    others = [Scope.of(scope.tenant, "somebody"), Scope.of("elsewhere", scope.user)]
+    for other in others:
+        await store_texts(journal, other, [*FILLER, "a vault", "another vault", "no password"])
+        found = await index.search(other, "swordfish", 5)
+        assert found == []
+    assert [texts[hit.id] for hit in before] == [secret]
+    assert await index.search(scope, "vault password", 5) == before
+    assert await index.search(Scope.of(scope.tenant, "nobody"), "vault", 5) == []
+
+
+async def test_archived_episodes_are_not_found_until_they_are_back(
+    journal: Journal, index: LexicalIndex, scope: Scope
+) -> None:
+    texts = await store_texts(journal, scope, [*FILLER, "a unicorn in the garden"])
+    unicorn = next(key for key, text in texts.items() if "unicorn" in text)
+    everything = await index.search(scope, "Ada lamp", 20)
+
+    async def archive(archived: bool) -> None:
+        def work(connection: Connection) -> None:
+            user = store.made_owner(connection, owner_of(scope))
+            store.set_archived(connection, user.n, [unicorn], archived=archived)
+
+        await journal.write(work)
+
+    assert [hit.id for hit in await index.search(scope, "unicorn", 5)] == [unicorn]
+    await archive(True)
+    await archive(True)
+    assert await index.search(scope, "unicorn", 5) == []
+    assert len(await index.search(scope, "Ada lamp", 20)) == len(everything)
+    await archive(False)
+    assert [hit.id for hit in await index.search(scope, "unicorn", 5)] == [unicorn]
+    assert await index.search(scope, "Ada lamp", 20) == everything
+
+
+async def test_a_reindexed_user_is_searched_as_before(
+    journal: Journal, index: LexicalIndex, scope: Scope
+) -> None:
+    await store_texts(journal, scope, FILLER)
+    before = await index.search(scope, "Ada painted the fence", 10)
+
+    def work(connection: Connection) -> None:
+        store.reindex(connection, store.made_owner(connection, owner_of(scope)).n)
+
+    await journal.write(work)
+    assert before
+    assert await index.search(scope, "Ada painted the fence", 10) == before
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "   ",
+        "the of and",
+        "'; DROP TABLE postings; --",
+        "nul \x00 and \ud800",
+        "<|endoftext|>",
+        "👍",
+        "%s :name ? $",
+    ],
+)
+async def test_hostile_queries_are_only_words(
+    journal: Journal, index: LexicalIndex, scope: Scope, query: str
+) -> None:
+    texts = await store_texts(journal, scope, [*FILLER, "drop the table"])
+    found = await texts_found(index, scope, query, 5, texts)
+    assert found == (["drop the table"] if "DROP" in query else [])
+
+
+async def test_a_query_of_a_megabyte_is_answered(
+    journal: Journal, index: LexicalIndex, scope: Scope
+) -> None:
+    texts = await store_texts(journal, scope, FILLER)
+    query = "bicycle " + " ".join(f"{number:x}".translate(LETTERS) for number in range(150_000))
+    assert "bicycle" in (await texts_found(index, scope, query, 1, texts))[0]
+
+
+async def test_less_than_one_hit_cannot_be_asked_for(index: LexicalIndex, scope: Scope) -> None:
+    with pytest.raises(InvalidInput):
+        await index.search(scope, "bicycle", 0)
