@@ -39,8 +39,9 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def to_json(self) -> JsonObject:
-        """A JSON object with every field that is not at its default."""
-        return self.model_dump(mode="python", exclude_defaults=True)
+        """A JSON object with every field that is not at its default. Its arrays are lists."""
+        data = self.model_dump(mode="python", exclude_defaults=True)  # "json" refuses surrogates
+        return {name: _listed(value) for name, value in data.items()}
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
@@ -49,6 +50,15 @@ class Value(BaseModel):
             return cls.model_validate(data)
         except ValidationError as error:
             raise InvalidInput(f"not a {cls.__name__}: {_first_problem(error)}") from error
+
+
+def _listed(value: Any) -> Any:
+    """The value with lists for its tuples: pydantic's JsonValue takes no others."""
+    if isinstance(value, tuple | list):
+        return [_listed(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _listed(each) for key, each in value.items()}
+    return value
 
 
 def _first_problem(error: ValidationError) -> str:
