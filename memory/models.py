@@ -192,7 +192,9 @@ class Message(Value):
             changed: str | tuple[JsonObject, ...] = change(self.content)
         elif self.content:
             changed = tuple(
-                {**part, "text": change(text)} if isinstance(text := part.get("text"), str) else part
+                {**part, "text": change(text)}
+                if isinstance(text := part.get("text"), str)
+                else part
                 for part in self.content
             )
         else:
