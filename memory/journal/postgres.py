@@ -40,7 +40,10 @@ _SESSION = {
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
 }
-_NOT_DURABLE = text("SET LOCAL synchronous_commit = off")
+_NOT_DURABLE = text("SELECT set_config('synchronous_commit', 'off', true)")
+_ALONE_NOT_DURABLE = text(
+    "SELECT pg_advisory_xact_lock(:key), set_config('synchronous_commit', 'off', true)"
+)
 _ALONE = text("SELECT pg_advisory_xact_lock(:key)")
 _WITH_SCOPES = text("SELECT pg_advisory_xact_lock_shared(:every), pg_advisory_xact_lock(:key)")
 
@@ -115,9 +118,11 @@ class PostgresDatabase:
     ) -> Result:
         with answering():
             async with self._writing.begin() as connection:
-                if alone is not None:
+                if alone is not None and not durable:
+                    await connection.execute(_ALONE_NOT_DURABLE, {"key": _key(alone)})
+                elif alone is not None:
                     await connection.execute(_ALONE, {"key": _key(alone)})
-                if not durable:
+                elif not durable:
                     await connection.execute(_NOT_DURABLE)
                 return await connection.run_sync(work)
 

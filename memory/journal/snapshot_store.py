@@ -57,10 +57,11 @@ class SnapshotStore:
         parts: Sequence[tuple[str, bytes]],
         digest: str,
     ) -> None:
-        """Keeps it, durable when this returns; parts that are already there cost an id each.
+        """Keeps it; parts that are already there cost an id each.
 
-        Saving the same again changes nothing. Raises Conflict when there is another snapshot
-        under this id.
+        It is there when this returns, whoever is killed; a power cut may undo it until the next
+        durable write, which is the turn's own append. Saving the same again changes nothing.
+        Raises Conflict when there is another snapshot under this id.
         """
         owner = owner_of(scope)
         hashed = [(role, object_hash(data), data) for role, data in parts]
@@ -79,7 +80,7 @@ class SnapshotStore:
             connection.execute(_ADD_SNAPSHOT, {**row, "manifest": manifest})
 
         try:
-            await self._journal.write(work, alone=f"snapshots {owner.hex()}")
+            await self._journal.write(work, alone=f"snapshots {owner.hex()}", durable=False)
         except Conflict as error:
             if await self._digest(scope, snapshot_id) != digest:
                 raise Conflict(f"there is another snapshot {snapshot_id!r}") from error

@@ -657,6 +657,14 @@ async def test_processes_that_open_a_new_journal_at_once_make_it_once(
     assert [lines_of(opener).read() for opener in openers] == [f"{NEWEST}\n"] * 4
 
 
+async def test_those_that_open_and_close_a_new_journal_at_once_all_find_it(url: str) -> None:
+    async def head_of() -> int:
+        async with Journal.open(url, timeout=TIMEOUT) as journal:
+            return await journal.head()
+
+    assert await asyncio.gather(*(head_of() for _ in range(12))) == [0] * 12
+
+
 async def test_a_lease_is_freed_when_its_holder_is_killed(
     url: str, journal: Journal, processes: Processes
 ) -> None:
