@@ -491,12 +491,14 @@ def reembed(home: Home = None, as_json: Json = False) -> None:
     async def work() -> int:
         async with _opened(home) as memory:
             with console.bar("episodes  ", None, shown=not as_json) as moved:
-                count = await memory.reembed(moved)
+                repaired = await memory.reembed(moved)
         if as_json:
-            console.write_json({"embedded": count})
+            console.write_json(repaired)
         else:
-            console.people().print(f"{count} episodes embedded again")
-        return DONE
+            console.people().print(f"{repaired.embedded} episodes embedded again")
+            if repaired.still_flawed:
+                console.fail(f"{repaired.still_flawed} could not be embedded")
+        return PARTIAL if repaired.still_flawed else DONE
 
     _run(work())
 

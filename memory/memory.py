@@ -30,7 +30,7 @@ from memory.chroma import open_chroma
 from memory.codec import content_id
 from memory.context import ContextParts, assemble, strip_fences
 from memory.embedding import Embedder, open_embedder
-from memory.episodic import EpisodicMemory
+from memory.episodic import EpisodicMemory, Repaired
 from memory.errors import EmbeddingFailed, EmptyInput, InvalidInput, TierUnavailable
 from memory.filters import Accepts
 from memory.ids import ENTROPY_BYTES, ulid
@@ -206,6 +206,15 @@ class Memory:
     async def note(self, name: str, value: JsonObject) -> None:
         """Keep a small value about the store itself, such as when a job last ran."""
         await self._parts.journal.set_meta(name, value)
+
+    async def reembed(self, progress: Callable[[int, int], None] | None = None) -> Repaired:
+        """Embed again what another embedder embedded, or none. Can be stopped and run again.
+
+        `progress` is told episodes done and to do. Raises AlreadyRunning when another process is
+        at it.
+        """
+        async with self.exclusive("reembed"):
+            return await self._parts.episodic.reembed(progress)
 
     async def noted(self, name: str) -> JsonValue | None:
         """What was noted under `name`; None when nothing was."""
