@@ -48,9 +48,11 @@ def safe(text: str) -> str:
 
 
 def line(text: str, *, limit: int | None = None) -> str:
-    """The text as one safe line, shortened to `limit` characters with an ellipsis."""
-    one = safe(" ".join(text.split()))
-    return one if limit is None or len(one) <= limit else one[: limit - 1].rstrip() + "…"
+    """The text as one safe line, shortened to `limit` cells of a terminal with an ellipsis."""
+    one = Text(safe(" ".join(text.split())))
+    if limit is not None:
+        one.truncate(limit, overflow="ellipsis")
+    return one.plain
 
 
 def said(text: str, style: str = "") -> Text:

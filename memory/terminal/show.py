@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from rich.console import Console, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from consolidation import Report
 from memory.importers.values import ImportReport
 from memory.journal import SessionInfo, SnapshotInfo
-from memory.models import Context, Dropped, Fact, Health, Item, JsonObject, Recall, Recalled
+from memory.models import (
+    Context,
+    Dropped,
+    Episode,
+    Fact,
+    Health,
+    Item,
+    JsonObject,
+    Recall,
+    Recalled,
+)
 from memory.semantic import render
 from memory.snapshots import Diff, Replay
 from memory.terminal.console import line, said
@@ -61,6 +70,26 @@ def facts(console: Console, found: Sequence[Fact], *, history: bool = False) -> 
             row.insert(3, _believed(fact))
         table.add_row(*row)
     _print(console, table, empty="no facts", rows=len(found))
+
+
+def episodes(console: Console, found: Sequence[Episode]) -> None:
+    table = _table("when", "speaker", "said", "")
+    for episode in found:
+        table.add_row(
+            when(episode.event_time),
+            said(episode.speaker),
+            said(line(episode.text, limit=200)),
+            "archived" if episode.archived else "",
+        )
+    _print(console, table, empty="no episodes", rows=len(found))
+
+
+def rows(console: Console, found: Sequence[Mapping[str, object]], *, empty: str) -> None:
+    """Flat records as a table, with their keys as its columns."""
+    table = _table(*(f">{k}" if isinstance(v, int) else k for k, v in _first(found).items()))
+    for row in found:
+        table.add_row(*(said(_cell(value)) for value in row.values()))
+    _print(console, table, empty=empty, rows=len(found))
 
 
 def recall(console: Console, found: Recall) -> None:
@@ -261,10 +290,14 @@ def _about(item: Recalled) -> str:
     return " · ".join(part for part in (*place, item.reason) if part)
 
 
+def _first(found: Sequence[Mapping[str, object]]) -> Mapping[str, object]:
+    return found[0] if found else {}
+
+
+def _cell(value: object) -> str:
+    return ", ".join(str(each) for each in value) if isinstance(value, list) else str(value)
+
+
 def _believed(fact: Fact) -> str:
     until = day(fact.unlearnt_at) or "now"
     return f"{day(fact.learnt_at)} to {until}"
-
-
-def indented(what: RenderableType, by: int = 2) -> Padding:
-    return Padding(what, (0, 0, 0, by))
