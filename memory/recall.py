@@ -4,14 +4,19 @@ An episode's score is a number in [0, 1] that means the same for every query:
 
     meaning   (cosine - low) / (high - low), within [0, 1]; low and high are the embedder's:
               what unrelated texts reach, and what a good paraphrase does (`Calibration`)
-    words     BM25 / the best BM25 of this query, times how much of the query the best one covers
-    own       half of meaning and half of words
+    words     BM25 / the best BM25 of this query, times the root of how much of the query the best
+              one covers
+    own       1 - (1 - meaning / 2) (1 - words): either alone is enough, words a little more so
     score     0.9 × (own + what neighbours in the conversation add); with a literal hit on an
               identifier, a file name or a quotation: 0.9 + 0.1 × own, so that it comes first
 
-so that one floor serves all: what is below `RecallPolicy.floor` is not recalled, and is reported.
-Both arms on one absolute scale is also why this is a sum and not a fusion of ranks, which rewards
-an arm for being sure of nothing. Every order ends in the id.
+Words alone prove little: every long question shares some with something. So a query must first be
+answered at all: by a meaning that passes the floor, by an episode that covers about half of what
+is asked, or by some of both (`_evidence`). When none is, all scores are brought below the floor.
+
+One floor serves all: what is below `RecallPolicy.floor` is not recalled, and is reported. Both
+arms are on an absolute scale for that; a fusion of ranks would reward an arm for being sure of
+nothing. Every order ends in the id.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from typing import Final, NamedTuple, Protocol
 
 from pydantic import Field
 
-from memory.embedding.default import is_latin
+from memory.embedding.script import is_latin
 from memory.models import Dropped, Episode, Fact, Recalled, Value
 from memory.semantic.names import SELF
 from memory.semantic.predicates import render as plainly
@@ -58,15 +63,15 @@ class Calibration(Value):
 
 
 class RecallPolicy(Value):
-    """How candidates become an order. Measured in docs/decisions/recall-floor.md.
+    """How candidates become an order. Measured in docs/decisions/0010-recall-floor.md.
 
     Of an embedder that sends texts to different models by their script, `latin` calibrates queries
     in Latin script and `other` all the rest; of any other embedder both are the same.
     """
 
-    latin: Calibration = Calibration(low=0.15, high=0.65)
-    other: Calibration = Calibration(low=0.84, high=0.92)
-    floor: float = Field(default=0.12, ge=0.0, le=1.0)
+    latin: Calibration = Calibration(low=0.2, high=0.6)
+    other: Calibration = Calibration(low=0.85, high=0.915)
+    floor: float = Field(default=0.15, ge=0.0, le=1.0)
     """The lowest score that is recalled. On the scale of `Recalled.score`."""
     neighbours: tuple[float, ...] = (0.4, 0.2)
     """What a hit adds to the messages 1, 2, … places before and after it in its session."""
@@ -84,16 +89,21 @@ class RecallPolicy(Value):
             return cls()
         return cls(latin=known[0], other=known[-1])
 
+    @property
+    def own_floor(self) -> float:
+        """The floor before the room at the top for literal hits is taken off."""
+        return self.floor / (1.0 - LITERAL_BAND)
+
     def meaning(self, query: str) -> Calibration:
         """The calibration of the model that this query goes to."""
         return self.latin if is_latin(query) else self.other
 
 
 _CALIBRATIONS: Final = (
-    ("minilm", Calibration(low=0.15, high=0.65)),
-    ("text-embedding-3", Calibration(low=0.2, high=0.65)),
+    ("minilm", Calibration(low=0.2, high=0.6)),
+    ("text-embedding-3", Calibration(low=0.2, high=0.6)),
     ("ada-002", Calibration(low=0.75, high=0.9)),
-    ("e5", Calibration(low=0.84, high=0.92)),
+    ("e5", Calibration(low=0.85, high=0.915)),
 )
 """By a part of the embedder's name. MiniLM and E5 are measured; the others are what their makers'
 examples suggest, and want measuring before anybody relies on them."""
@@ -169,8 +179,18 @@ def _scored(
     """Every episode with its scores, best first."""
     calibrated = policy.meaning(query)
     meaning = {hit.id: calibrated(hit.score) for hit in dense if hit.id in episodes}
-    words = _words([hit for hit in lexical if hit.id in episodes], episodes, query)
-    own = {key: 0.5 * meaning.get(key, 0.0) + 0.5 * words.get(key, 0.0) for key in episodes}
+    ratio, covered = _by_words([hit for hit in lexical if hit.id in episodes], episodes, query)
+    words = {key: share * math.sqrt(covered) for key, share in ratio.items()}
+    own = {
+        key: 1.0 - (1.0 - 0.5 * meaning.get(key, 0.0)) * (1.0 - words.get(key, 0.0))
+        for key in episodes
+    }
+    evidence = max(
+        (_evidence(meaning.get(k, 0.0), ratio.get(k, 0.0), covered) for k in own), default=0.0
+    )
+    if evidence < policy.own_floor:
+        most = max(own.values(), default=0.0)
+        own = {key: score * evidence / most if most else 0.0 for key, score in own.items()}
     nearby = _nearby(own, episodes, policy)
     wanted = literals(query)
     candidates = []
@@ -202,13 +222,23 @@ def _scored(
 # --- words -------------------------------------------------------------------------------------
 
 
-def _words(lexical: Sequence[Hit], episodes: Mapping[str, Episode], query: str) -> dict[str, float]:
-    """BM25 by its best, times the share of the query that the best one covers."""
+def _evidence(meaning: float, ratio: float, covered: float) -> float:
+    """How well an episode answers at all, in [0, 1], on the scale of `own`.
+
+    Words count from a coverage of 0.3 on, and fully from 0.7.
+    """
+    return 0.5 * meaning + 0.5 * ratio * min(1.0, max(0.0, (covered - 0.3) / 0.4))
+
+
+def _by_words(
+    lexical: Sequence[Hit], episodes: Mapping[str, Episode], query: str
+) -> tuple[dict[str, float], float]:
+    """Each BM25 as a share of the best one, and how much of the query the best one covers."""
     best = min(lexical, key=lambda hit: (-hit.score, hit.id), default=None)
     if best is None or best.score <= 0:
-        return {}
+        return {}, 0.0
     covered = _coverage(query, episodes[best.id].text, (episodes[hit.id].text for hit in lexical))
-    return {hit.id: max(0.0, hit.score / best.score) * covered for hit in lexical}
+    return {hit.id: max(0.0, hit.score / best.score) for hit in lexical}, covered
 
 
 def _coverage(query: str, best: str, texts: Iterable[str]) -> float:
@@ -307,11 +337,10 @@ def _nearby(
 
     Only hits that pass the floor by themselves give, so that much noise is no signal.
     """
-    floor = policy.floor / (1.0 - LITERAL_BAND)
     strongest: dict[tuple[str, int], float] = defaultdict(float)
     for key, score in own.items():
         place = episodes[key].session, episodes[key].seq
-        if score >= floor:
+        if score >= policy.own_floor:
             strongest[place] = max(strongest[place], score)
     if not strongest:
         return {}
@@ -405,7 +434,7 @@ def _why(each: _Candidate) -> str:
         return f"has {each.literals[0]!r}"
     strongest = max(
         (0.5 * each.meaning, "close in meaning"),
-        (0.5 * each.words, "shares words"),
+        (each.words, "shares words"),
         (each.nearby, "beside what was found"),
     )
     return strongest[1]
