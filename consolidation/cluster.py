@@ -31,7 +31,7 @@ _NEGATION = re.compile(
     r"\b(?:not|no|never|without|cannot|nobody|nothing|stopped|quit)\b|n['’]t\b|不|没|沒|别|無|无|未",
     re.IGNORECASE,
 )
-_NOT_NAMES = frozenset("I I'm I've I'd I'll I’m I’ve I’d I’ll".split())
+_NOT_NAMES = frozenset({"I", "I'm", "I've", "I'd", "I'll", "I’m", "I’ve", "I’d", "I’ll"})
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ the result's `unavailable`; what lags is said in its `warnings`.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -31,11 +32,17 @@ from memory.codec import content_id
 from memory.context import ContextParts, assemble, strip_fences
 from memory.embedding import Embedder, open_embedder
 from memory.episodic import EpisodicMemory, Repaired
-from memory.errors import EmbeddingFailed, EmptyInput, InvalidInput, TierUnavailable
+from memory.errors import (
+    AgentMemoryError,
+    EmbeddingFailed,
+    EmptyInput,
+    InvalidInput,
+    TierUnavailable,
+)
 from memory.filters import Accepts
 from memory.ids import ENTROPY_BYTES, ulid
 from memory.journal import Journal, NewEvent, SessionInfo, SnapshotInfo, SnapshotStore
-from memory.lexical import LexicalIndex
+from memory.lexical import Hit, LexicalIndex
 from memory.local import default_folder, local_stack
 from memory.models import (
     Assertion,
@@ -84,6 +91,15 @@ CANDIDATES = 50
 """Episodes that each arm offers to the fusion, at least."""
 KNOWN = 200
 """Facts that are looked at for one context, at most."""
+SHOWN = 30
+"""Facts that are offered to a context, at most."""
+LOOK_AFTER = timedelta(seconds=30)
+"""How often what was used is written down."""
+
+Progress = Callable[[int, int], None]
+"""Told (done, in all)."""
+
+_log = logging.getLogger(__name__)
 
 
 def utc_now() -> datetime:
@@ -108,15 +124,31 @@ class _Parts:
     embedder: Embedder
     working: WorkingMemory
     windows: Windows
+    policy: recall.RecallPolicy
     episodic: EpisodicMemory
     lexical: LexicalIndex
     semantic: SemanticMemory
     snapshots: Snapshots
     workers: dict[str, Worker] = field(default_factory=dict)
+    in_one_space: set[Scope] = field(default_factory=set)
+    """Users whose every vector is known to be the current embedder's."""
+    used: dict[Scope, set[str]] = field(default_factory=dict)
+    """Episodes that contexts have shown, not yet noted as used."""
 
     def written(self) -> None:
         for name in ("working", "episodic", "extract"):
             self.workers[name].request()
+
+    async def repair(self) -> Repaired:
+        async with self.journal.lease("repair"):
+            return await self.episodic.repair()
+
+    async def note_used(self) -> None:
+        """Write down which episodes were used: what is used fades more slowly."""
+        used = dict(self.used)
+        self.used.clear()
+        for scope, ids in used.items():
+            await self.episodic.touch(scope, sorted(ids), now=self.clock())
 
     def new_id(self) -> str:
         return ulid(self.clock(), secrets.token_bytes(ENTROPY_BYTES))
@@ -160,7 +192,9 @@ class Memory:
                 SemanticProjection(parts.semantic),
             ):
                 parts.workers[projection.name] = Worker(parts.journal, projection, clock)
+            stack.push_async_callback(parts.note_used)
             tasks = [asyncio.create_task(worker.run()) for worker in parts.workers.values()]
+            tasks += [asyncio.create_task(_look_after(parts))]
             stack.push_async_callback(_cancel, tasks)
             yield cls(parts)
 
@@ -195,6 +229,11 @@ class Memory:
     def settings(self) -> Settings:
         return self._parts.settings
 
+    async def repair(self) -> Repaired:
+        """Make up for what the index of vectors has lost, or never got. Changes nothing when all
+        is well. Raises AlreadyRunning when another process is at it."""
+        return await self._parts.repair()
+
     async def scopes(self) -> list[Scope]:
         """Everybody who has a memory here."""
         return await self._parts.journal.scopes()
@@ -207,7 +246,7 @@ class Memory:
         """Keep a small value about the store itself, such as when a job last ran."""
         await self._parts.journal.set_meta(name, value)
 
-    async def reembed(self, progress: Callable[[int, int], None] | None = None) -> Repaired:
+    async def reembed(self, progress: Progress | None = None) -> Repaired:
         """Embed again what another embedder embedded, or none. Can be stopped and run again.
 
         `progress` is told episodes done and to do. Raises AlreadyRunning when another process is
@@ -254,18 +293,18 @@ class UserMemory:
         can only narrow. A blank query finds nothing. Raises InvalidFilter.
         """
         parts = self._parts
-        accepts = filters.compile(_narrowed(where, session, agent))
+        narrowed = _narrowed(where, session, agent)
+        accepts = filters.compile(narrowed) if narrowed else None
         k = parts.settings.recall_k if k is None else k
         if k < 1:
             raise InvalidInput(f"k must be at least 1, not {k}")
         warnings = await self._await_own_writes()
         now = parts.clock()
-        wants_all = where is None and session is None and agent is None
         episodes, facts = await asyncio.gather(
-            self._episodes(query, k=k, accepts=None if wants_all else accepts, now=now),
-            self._known(query, now=now) if wants_all else _nothing(),
+            self._episodes(query, k=k, accepts=accepts, now=now),
+            self._known(query, now=now) if accepts is None else _nothing(),
         )
-        return _merged(episodes, facts, warnings)
+        return _merged(episodes, facts, (*warnings, *await self._other_spaces()))
 
     async def facts(
         self,
@@ -371,7 +410,7 @@ class UserMemory:
         key = content_id("archived", run_id, *episode_ids)
         event = NewEvent(kind=ARCHIVED, key=key, body=body, event_time=now)
         await self._parts.journal.append(self.scope, [event], now=now)
-        await self._parts.episodic.archive(self.scope, episode_ids, archived=True)
+        await self._parts.episodic.archive(self.scope, episode_ids, True)
 
     async def promote(self, assertions: Sequence[Assertion]) -> None:
         """Make facts of what recurred. Promoting the same again changes nothing."""
@@ -384,6 +423,17 @@ class UserMemory:
         behind = await _lagging(self._parts, READ_WAIT)
         return tuple(f"{name} memory has not caught up with what was recorded" for name in behind)
 
+    async def _other_spaces(self) -> tuple[str, ...]:
+        """A warning when some of the user's vectors are another embedder's."""
+        parts = self._parts
+        if self.scope in parts.in_one_space:
+            return ()
+        warning = await parts.episodic.mismatch(self.scope)
+        if warning is None:
+            parts.in_one_space.add(self.scope)
+            return ()
+        return (warning,)
+
     # --- arms of recall -------------------------------------------------------------------------
 
     async def _episodes(
@@ -393,44 +443,46 @@ class UserMemory:
         if not query.strip():
             return Recall()
         parts, wanted = self._parts, max(CANDIDATES, 4 * k)
-        vector, unembedded = await _or_named("episodic", _embed_query(parts.embedder, query))
+        vector, missing = await _or_named(_embed_query(parts.embedder, query))
         while True:
-            (dense, no_dense), (lexical, no_lexical) = await asyncio.gather(
-                _or_named("episodic", parts.episodic.nearest(self.scope, vector, wanted))
-                if vector is not None
-                else _absent(unembedded),
-                _or_named("lexical", parts.lexical.search(self.scope, query, wanted)),
+            (dense, silent), lexical = await asyncio.gather(
+                _or_named(self._nearest(vector, wanted)),
+                parts.lexical.search(self.scope, query, wanted),
             )
-            ids = [hit.id for hit in (*(dense or ()), *(lexical or ()))]
-            found = await parts.episodic.episodes(self.scope, ids)
-            kept = {id: e for id, e in found.items() if accepts is None or accepts(filters.view(e))}
-            exhausted = max(len(dense or ()), len(lexical or ())) < wanted
+            found = await parts.episodic.episodes(
+                self.scope, [hit.id for hit in (*(dense or ()), *lexical)]
+            )
+            kept = {
+                key: episode
+                for key, episode in found.items()
+                if accepts is None or accepts(filters.view(episode))
+            }
+            exhausted = max(len(dense or ()), len(lexical)) < wanted
             if accepts is None or exhausted or len(kept) >= k:
                 break
             wanted *= 4
         ranked, dropped = recall.fuse(
-            [hit for hit in dense or () if hit.id in kept],
-            [hit for hit in lexical or () if hit.id in kept],
-            kept,
-            query=query,
-            k=k,
-            now=now,
+            dense or (), lexical, kept, query=query, k=k, now=now, policy=parts.policy
         )
         return Recall(
             items=tuple(ranked),
             dropped=tuple(dropped),
-            unavailable=tuple(dict.fromkeys(name for name in (no_dense, no_lexical) if name)),
+            unavailable=_all_named(missing, silent),
         )
+
+    async def _nearest(self, vector: NDArray[np.float32] | None, k: int) -> list[Hit]:
+        return [] if vector is None else await self._parts.episodic.nearest(self.scope, vector, k)
 
     async def _known(self, query: str, *, now: datetime) -> Recall:
         """Facts for the query: those about whom it names, and those about the user."""
         parts = self._parts
         keys = [entity_names.key(SELF), *entity_names.mentions(query)]
         facts, missing = await _or_named(
-            "semantic",
-            parts.semantic.mentioned(self.scope, keys, as_of=now, limit=KNOWN),
+            parts.semantic.mentioned(self.scope, keys, KNOWN, as_of=now)
         )
-        ranked = recall.rank_facts(facts or (), query, now=now)
+        ranked = recall.rank_facts(
+            facts or (), query, now=now, limit=SHOWN, render=parts.registry.render
+        )
         return Recall(items=tuple(ranked), unavailable=(missing,) if missing else ())
 
 
@@ -458,8 +510,8 @@ class Session:
 
         With `key` (or one of `keys` per message) recording the same again changes nothing, so a
         call whose outcome is unknown can be repeated. `event_time` is when it was said, for
-        messages that do not say so themselves; None means now. Memory blocks that `build_context`
-        put into a text are taken out again. Raises EmptyInput, InvalidInput; nothing is stored then.
+        messages that do not say so themselves; None means now. Memory blocks that a context put
+        into a text are taken out again. Raises EmptyInput, InvalidInput; nothing is stored then.
         """
         given = _given(user, assistant, messages)
         if not given:
@@ -506,6 +558,7 @@ class Session:
             user._episodes(new.text, k=k or policy.recall_k, accepts=None, now=now),
             user._known(new.text, now=now),
         )
+        warnings += await user._other_spaces()
         context = assemble(
             ContextParts(
                 system=system,
@@ -526,6 +579,8 @@ class Session:
         await parts.snapshots.record(
             self.scope, self.name, context, snapshot_id=snapshot_id, now=now
         )
+        shown = {item.id for item in context.items if item.tier == "episodic"}
+        parts.used.setdefault(self.scope, set()).update(shown)
         return context.model_copy(update={"snapshot_id": snapshot_id})
 
     async def window(self) -> Window:
@@ -539,7 +594,7 @@ class Session:
     async def _window(self) -> tuple[Window, str | None]:
         """The window; from the journal, and naming the tier, when Redis does not answer."""
         windows = self._parts.windows
-        window, missing = await _or_named("working", windows.read(self.scope, self.name))
+        window, missing = await _or_named(windows.read(self.scope, self.name))
         if window is None:
             window = await windows.from_journal(self.scope, self.name)
         return window, missing
@@ -587,6 +642,7 @@ async def _open_parts(
             ttl=settings.session_ttl,
             clock=clock,
         ),
+        policy=recall.DEFAULT,
         episodic=EpisodicMemory(journal, chroma, embedder),
         lexical=LexicalIndex(journal),
         semantic=semantic,
@@ -639,6 +695,16 @@ async def _store_urls(
         given["chroma"] or local.chroma_url,
         given["neo4j"],
     )
+
+
+async def _look_after(parts: _Parts) -> None:
+    """What is done now and then while the memory is open; what fails is tried again later."""
+    while True:
+        await asyncio.sleep(LOOK_AFTER.total_seconds())
+        try:
+            await parts.note_used()
+        except AgentMemoryError as error:
+            _log.warning("what was used could not be noted: %s", error)
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:
@@ -703,8 +769,8 @@ async def _lagging(parts: _Parts, timeout: timedelta) -> list[str]:
     return names
 
 
-async def _or_named(tier: str, work: Awaitable[T]) -> tuple[T | None, str | None]:
-    """The result, or None and the tier's name when it did not answer."""
+async def _or_named(work: Awaitable[T]) -> tuple[T | None, str | None]:
+    """The result, or None and the name of the tier that did not answer. The journal must."""
     try:
         return await work, None
     except TierUnavailable as error:
@@ -712,11 +778,7 @@ async def _or_named(tier: str, work: Awaitable[T]) -> tuple[T | None, str | None
             raise
         return None, error.tier
     except EmbeddingFailed:
-        return None, tier
-
-
-async def _absent(name: str | None) -> tuple[None, str | None]:
-    return None, name
+        return None, "episodic"
 
 
 async def _nothing() -> Recall:
@@ -724,7 +786,9 @@ async def _nothing() -> Recall:
 
 
 async def _embed_query(embedder: Embedder, query: str) -> NDArray[np.float32]:
-    return (await embedder.embed([plain(query)], role="query"))[0]
+    vectors = await embedder.embed([plain(query)], role="query")
+    vector: NDArray[np.float32] = vectors[0]
+    return vector
 
 
 def _narrowed(

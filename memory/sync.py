@@ -54,7 +54,9 @@ class Blocking:
 
 
 @contextmanager
-def open(folder: Path | str | None = None, *, settings: Settings | None = None) -> Iterator[Any]:
+def open(  # noqa: A001 (as `Memory.open`)
+    folder: Path | str | None = None, *, settings: Settings | None = None
+) -> Iterator[Any]:
     """Open a memory as `Memory.open` does, for blocking use from any number of threads.
 
     Gives a Blocking around the Memory; typed as Any because its methods are Memory's own, awaited.

@@ -13,7 +13,10 @@ from memory.errors import Corrupt, InvalidInput
 
 ANY_TEXT = st.text(st.characters(), max_size=50)
 ANY_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
     | ANY_TEXT,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ANY_TEXT, inner, max_size=4),
     max_leaves=12,
@@ -25,7 +28,9 @@ def test_whatever_goes_in_comes_back_the_same(value: object) -> None:
     assert decode(encode(value)) == value
 
 
-@pytest.mark.parametrize("text", ["\x00", "\ud800", "\udc00\ud800", "\ud83d\ude00", "\u202eRTL", "🐈"])
+@pytest.mark.parametrize(
+    "text", ["\x00", "\ud800", "\udc00\ud800", "\ud83d\ude00", "\u202eRTL", "🐈"]
+)
 def test_hostile_text_comes_back_unharmed(text: str) -> None:
     assert decode(encode({"t": text}))["t"] == text
 
