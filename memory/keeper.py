@@ -233,6 +233,7 @@ class Keeper:
         self.idle = _NO_HOLDER_YET
         self.alone_since = time.monotonic()
         self.stopping = False
+        self.stopped: list[str] = []
         self.selector = selectors.DefaultSelector()
 
     def run(self) -> None:
@@ -345,15 +346,19 @@ class Keeper:
     # --- the end -----------------------------------------------------------------------------
 
     def _close(self) -> None:
-        """No new connections, then no sidecars, then the answers to who asked for it."""
+        """No new connections, then no sidecars."""
         Path(self.listener.getsockname()).unlink(missing_ok=True)
         self.listener.close()
         left = {lock.stem for lock in self.folder.glob("*.lock")} - {"keeper"} - set(self.parts)
         stopped = [name for name, part in self.parts.items() if part.stop()]
         stopped += [name for name in left if Sidecar(self.folder, name).stop(grace=GRACE)]
-        _say(f"stopped {', '.join(sorted(stopped)) or 'with nothing to stop'}")
+        self.stopped = sorted(stopped)
+        _say(f"stopped {', '.join(self.stopped) or 'with nothing to stop'}")
+
+    def say_goodbye(self) -> None:
+        """Tells every client that it was on purpose, and what was stopped."""
         for client in self.clients:
-            client.reply({"stopped": sorted(stopped)})
+            client.reply({"stopped": self.stopped})
             client.connection.close()
 
     def _listen_to_signals(self) -> None:
@@ -414,7 +419,9 @@ def main(arguments: Sequence[str]) -> None:
         sign()
         os.chdir("/")
         _redirect(keeper.log)
-        Keeper(folder, listener).run()
+        loop = Keeper(folder, listener)
+        loop.run()
+    loop.say_goodbye()  # with the lock free: whoever hears it can start another at once
 
 
 def _redirect(log: Path) -> None:
