@@ -102,7 +102,8 @@ def repeats(a: Gist, b: Gist, *, shared: float) -> bool:
     smaller = min(len(words), len(other))
     if not smaller or len(words & other) < shared * smaller:
         return False
-    return not _differ_in_a_value(a.terms, b.terms)
+    same_value = bool(a.numbers & b.numbers) and a.names == b.names
+    return same_value or not _differ_in_a_value(a.terms, b.terms)
 
 
 def _disagree(a: frozenset[str], b: frozenset[str]) -> bool:
