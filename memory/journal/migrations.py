@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 
 from sqlalchemy import Connection, func, inspect, select
 
@@ -21,8 +20,7 @@ TABLE_MODULES = ("memory.journal.episode_tables", "memory.semantic.sql")
 
 def _create_all(connection: Connection) -> None:
     for module in TABLE_MODULES:
-        if find_spec(module) is not None:
-            import_module(module)
+        import_module(module)
     metadata.create_all(connection)
     connection.execute(head.insert(), {"one": 1, "position": 0})
 
