@@ -33,6 +33,9 @@ BATCH = 1_000
 HNSW = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 24}
 """How a collection's index is made: docs/decisions/vector-layout.md."""
 
+_PLACES = 5
+"""Decimals of a similarity: the server's own arithmetic differs in the seventh from call to call,
+so that equals would come in another order each time."""
 _JSON = {"content-type": "application/json"}
 
 
@@ -110,7 +113,7 @@ class Chroma:
         if found is None:
             return None
         neighbours = [
-            Neighbour(key, min(1.0, max(-1.0, 1.0 - distance)))
+            Neighbour(key, min(1.0, max(-1.0, round(1.0 - distance, _PLACES))))
             for key, distance in zip(found["ids"][0], found["distances"][0], strict=True)
         ]
         return sorted(neighbours, key=lambda one: (-one.similarity, one.id))
