@@ -29,6 +29,7 @@ from memory.memory import Memory, UserMemory
 from memory.models import Scope
 from memory.settings import Settings
 from memory.terminal import console, show
+from memory.terminal.waiting import until_settled
 from memory.times import as_utc
 
 T = TypeVar("T")
@@ -136,7 +137,7 @@ def import_(
 
     async def work() -> int:
         async with _opened(home) as memory:
-            with console.bar("reading  ", None, shown=not as_json) as moved:
+            with console.bar("recording  ", None, shown=not as_json) as moved:
                 report = await import_file(
                     memory,
                     file,
@@ -147,7 +148,7 @@ def import_(
                     dry_run=dry_run,
                     progress=moved,
                 )
-            await _settle(memory, shown=not as_json)
+            await until_settled(memory, "remembering", shown=not as_json)
         if as_json:
             console.write_json(report)
         else:
@@ -530,23 +531,6 @@ async def _opened(home: Path | None) -> AsyncIterator[Memory]:
 async def _user(home: Path | None, user: str, tenant: str | None) -> AsyncIterator[UserMemory]:
     async with _opened(home) as memory:
         yield memory.user(user, tenant=tenant)
-
-
-async def _settle(memory: Memory, *, shown: bool) -> None:
-    """Wait until the tiers have everything, and show how far they are."""
-    waiting = asyncio.create_task(memory.settled())
-    total = max([lag.behind for lag in await memory.lags()], default=0)
-    with console.bar("remembering", total, shown=shown and total > 0) as moved:
-        while not waiting.done():
-            behind = max([lag.behind for lag in await memory.lags()], default=0)
-            moved(total - behind, max(total, behind))
-            await asyncio.wait([waiting], timeout=0.2)
-        moved(total, total)
-    if not waiting.result():
-        late = ", ".join(
-            f"{lag.projection}: {lag.error}" for lag in await memory.lags() if lag.error
-        )
-        console.fail(f"recorded, but not in every tier yet ({late}); it will be brought there")
 
 
 def _conditions(where: str | None) -> dict[str, Any] | None:

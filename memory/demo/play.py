@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.resources import as_file, files
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
-from consolidation import Policy, Report, consolidate
+from consolidation import Plan, Policy, Report, consolidate
 from memory.importers import Conversation, Problem, read
 from memory.memory import Memory, UserMemory
 from memory.models import Context, Fact, Item
@@ -20,13 +24,15 @@ from memory.semantic import render
 from memory.settings import Settings
 from memory.terminal import console as out
 from memory.terminal import show
+from memory.terminal.waiting import until_settled
 
 WIDTH = 80
 FOLDER = Path(".demo")
 FIRST_WEEK_ENDS = datetime(2026, 1, 12, tzinfo=UTC)
+MIDDLE = datetime(2026, 1, 20, tzinfo=UTC)
 TODAY = datetime(2026, 2, 15, 16, 20, tzinfo=UTC)
 NIGHT = datetime(2026, 2, 16, 3, 0, tzinfo=UTC)
-HALF_LIFE = timedelta(days=14)
+HALF_LIFE = timedelta(days=16)
 """Shorter than the default of 90 days, so that six weeks are enough to see something fade."""
 
 SYSTEM = "You are a considerate assistant. Answer in the user's language."
@@ -39,9 +45,7 @@ class Person(NamedTuple):
     name: str
     title: str
     file: str
-    early_question: str
     question: str
-    superseded: str
     ended: str
 
 
@@ -49,20 +53,19 @@ MAYA = Person(
     name="maya",
     title="Maya, in English",
     file="maya.jsonl",
-    early_question="Where did Ngozi like it so much, and what must I never eat?",
-    question="Asmara Table then. What should I tell the kitchen about me?",
-    superseded="lives_in",
+    question="Asmara Table, then! What should the kitchen know about peanuts and me?",
     ended="diet",
 )
 LIN = Person(
     name="lin",
     title="林悦, in Chinese",
     file="lin.jsonl",
-    early_question="我对什么过敏？周四晚上我一般做什么？",
     question="到了厦门想找一家餐厅，我有什么不能吃的？附近能游泳吗？",
-    superseded="lives_in",
-    ended="studies",
+    ended="plans",
 )
+PEOPLE = (MAYA, LIN)
+SUPERSEDED = "lives_in"
+EARLY_QUESTION = "Where did Ngozi eat so well, and what must never be on my plate?"
 
 
 class Clock:
@@ -79,20 +82,15 @@ class Clock:
 
 
 class Scene(NamedTuple):
-    """One session of one person."""
+    """One session of one person, and when it ended."""
 
     person: Person
     conversation: Conversation
-
-    @property
-    def ends(self) -> datetime:
-        return max(
-            message.event_time or FIRST_WEEK_ENDS for _, message in self.conversation.messages
-        )
+    ended: datetime
 
 
 class Early(NamedTuple):
-    """The context that was built in the first week, as it was recorded then."""
+    """The context of the first week, as it was recorded then."""
 
     snapshot_id: str
     data: bytes
@@ -104,10 +102,8 @@ async def run(home: Path | None) -> int:
     console = Console(width=min(WIDTH, Console().width), highlight=False, emoji=False, markup=False)
     folder = home or FOLDER
     tenant = f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
+    settings = Settings().model_copy(update={"tenant": tenant})
     clock = Clock()
-    settings = Settings().model_copy(
-        update={"tenant": tenant, "half_life": HALF_LIFE, "window_tokens": 420}
-    )
     _opening(console, folder, settings)
     async with Memory.open(folder, settings=settings, clock=clock) as memory:
         for part in await memory.health():
@@ -115,9 +111,9 @@ async def run(home: Path | None) -> int:
             console.print(out.said(f"  {part.part:<10} {part.version:<24} {state}"))
         early = await _remember(console, memory, clock)
         clock.reach(TODAY)
-        for person in (MAYA, LIN):
-            await _context(console, memory, person)
-        await _facts(console, memory)
+        for number, person in enumerate(PEOPLE, start=2):
+            await _context(console, memory, person, number)
+        await _time(console, memory)
         clock.reach(NIGHT)
         await _night(console, memory)
         same = await _replay(console, memory, early)
@@ -125,17 +121,23 @@ async def run(home: Path | None) -> int:
     return 0 if same else 1
 
 
+def _act(console: Console, number: int, title: str) -> None:
+    console.print()
+    console.rule(Text(f"{number}  {title}", style="bold"), align="left")
+
+
 def _opening(console: Console, folder: Path, settings: Settings) -> None:
-    console.print("trimem: three tiers, one journal, one command", style="bold")
+    console.print("trimem: a memory in three tiers for LLM agents", style="bold")
+    console.print("Six weeks of two people are played on their own clock. No LLM, no network.")
     given = [
         name
         for name in ("journal", "redis", "chroma", "neo4j")
         if getattr(settings, f"{name}_url") is not None
     ]
     if given:
-        console.print(f"Using your servers for: {', '.join(given)}; the rest in {folder}.")
+        console.print(out.said(f"Your servers: {', '.join(given)}; what else it takes: {folder}"))
     else:
-        console.print(f"Starting the local stack in {folder} (no network, no LLM).")
+        console.print(out.said(f"The local stack, started for you in {folder}:"))
 
 
 # --- 1 -----------------------------------------------------------------------------------------
@@ -143,49 +145,49 @@ def _opening(console: Console, folder: Path, settings: Settings) -> None:
 
 async def _remember(console: Console, memory: Memory, clock: Clock) -> Early:
     """Record both transcripts in the order in which things were said."""
-    scenes = sorted([*_scenes(MAYA), *_scenes(LIN)], key=lambda scene: scene.ends)
+    scenes = sorted([*_scenes(MAYA), *_scenes(LIN)], key=lambda scene: scene.ended)
     total = sum(len(scene.conversation.messages) for scene in scenes)
-    _act(console, 1, "Remember", f"{len(scenes)} conversations, {total} messages, two people")
+    _act(console, 1, "Remember")
     early: Early | None = None
     began, done = time.monotonic(), 0
-    with out.bar("remembering", total) as moved:
+    with out.bar("recording  ", total) as moved:
         for scene in scenes:
-            if early is None and scene.ends >= FIRST_WEEK_ENDS:
+            if early is None and scene.ended >= FIRST_WEEK_ENDS:
                 early = await _in_the_first_week(memory)
-            clock.reach(scene.ends)
+            clock.reach(scene.ended)
             await _record(memory, scene)
             done += len(scene.conversation.messages)
             moved(done, total)
-        await memory.settled()
+    await until_settled(memory, "remembering")
     took = time.monotonic() - began
-    console.print(
-        f"{total} messages in {took:.1f} s: durable in the journal, embedded, indexed,\n"
-        "facts extracted, in English and Chinese.",
-    )
     if early is None:
         raise AssertionError("the story has no second week")
-    console.print("After the first week a context was built and kept; see act 5.", style="dim")
+    console.print(
+        f"{total} messages of {len(scenes)} conversations in {took:.1f} s: durable in the journal, "
+        "then in all three tiers: windows, episodes (embedded here), and facts read out of what "
+        "was said."
+    )
+    console.print("At the end of the first week a context was built and kept; see 6.", style="dim")
     return early
 
 
 def _scenes(person: Person) -> list[Scene]:
     with as_file(files("memory.demo") / person.file) as path:
         found = list(read(path).found)
-    problems = [item for item in found if isinstance(item, Problem)]
-    if problems:
-        raise AssertionError(f"{person.file}: {problems[0].where}: {problems[0].reason}")
-    return [Scene(person, item) for item in found if isinstance(item, Conversation)]
+    scenes = []
+    for item in found:
+        if isinstance(item, Problem):
+            raise AssertionError(f"{person.file}: {item.where}: {item.reason}")
+        times = [message.event_time for _, message in item.messages if message.event_time]
+        scenes.append(Scene(person, item, max(times)))
+    return scenes
 
 
 async def _record(memory: Memory, scene: Scene) -> None:
     messages = scene.conversation.messages
-    await (
-        memory.user(scene.person.name)
-        .session(scene.conversation.session)
-        .record(
-            messages=[message for _, message in messages],
-            keys=[key for key, _ in messages],
-        )
+    session = memory.user(scene.person.name).session(scene.conversation.session)
+    await session.record(
+        messages=[message for _, message in messages], keys=[key for key, _ in messages]
     )
 
 
@@ -193,11 +195,14 @@ async def _in_the_first_week(memory: Memory) -> Early:
     await memory.settled()
     user = memory.user(MAYA.name)
     session = (await user.sessions())[0].session
-    built = await user.session(session).build_context(
-        MAYA.early_question, system=SYSTEM, budget=BUDGET, reserve=RESERVE
-    )
-    snapshot_id = _kept(built)
+    snapshot_id = _kept(await _built(user, session, EARLY_QUESTION))
     return Early(snapshot_id, (await user.replay(snapshot_id)).data)
+
+
+async def _built(user: UserMemory, session: str, question: str) -> Context:
+    return await user.session(session).build_context(
+        question, system=SYSTEM, budget=BUDGET, reserve=RESERVE
+    )
 
 
 def _kept(built: Context) -> str:
@@ -206,151 +211,149 @@ def _kept(built: Context) -> str:
     return built.snapshot_id
 
 
-# --- 2 -----------------------------------------------------------------------------------------
+# --- 2, 3 --------------------------------------------------------------------------------------
 
 
-async def _context(console: Console, memory: Memory, person: Person) -> None:
+async def _context(console: Console, memory: Memory, person: Person, number: int) -> None:
     """A context in the middle of the newest session, and why everything is in it."""
-    _act(console, 2, "A context", f"for {person.title}")
+    _act(console, number, f"A context for {person.title}")
     user = memory.user(person.name)
-    session = (await user.sessions())[0].session
-    built = await user.session(session).build_context(
-        person.question, system=SYSTEM, budget=BUDGET, reserve=RESERVE
-    )
+    built = await _built(user, (await user.sessions())[0].session, person.question)
     console.print(Text.assemble(("new message: ", "dim"), (person.question, "bold")))
     show.tokens(console, built)
-    _working(console, built)
+    show.items(console, _told([item for item in built.items if item.tier == "working"]))
     for tier in ("semantic", "episodic"):
-        show.items(console, [item for item in built.items if item.tier == tier])
-    missed = sorted(built.dropped, key=lambda miss: (-miss.score, miss.id))[:2]
-    show.dropped(console, missed)
+        show.items(console, [_short(item) for item in built.items if item.tier == tier])
+    missed = [miss for miss in built.dropped if miss.tier == "episodic"]
+    show.dropped(console, sorted(missed, key=lambda miss: (-miss.score, miss.id))[:2])
     show.remarks(console, built.unavailable, built.warnings)
 
 
-def _working(console: Console, built: Context) -> None:
-    """Working memory in two lines: it is the conversation itself, which need not be repeated."""
-    turns = [item for item in built.items if item.tier == "working"]
-    if built.tokens.summary:
-        summary = next(item for item in turns if item.tokens == built.tokens.summary)
-        turns.remove(summary)
-        show.items(console, [_shorter(summary)])
-    tokens = sum(item.tokens for item in turns)
-    if turns:
-        newest = out.line(turns[-1].text, limit=100)
-        text = f"{len(turns)} messages of this conversation; the newest: {newest}"
-        about = {"text": text, "tokens": tokens, "reason": "recent turns, word for word"}
-        show.items(console, [turns[-1].model_copy(update=about)])
+def _told(turns: Sequence[Item]) -> list[Item]:
+    """Working memory as one item: it is the conversation itself, which need not be repeated."""
+    if not turns:
+        return []
+    newest = out.line(turns[-1].text, limit=60)
+    told = {
+        "text": f"{len(turns)} messages of this conversation, up to: {newest}",
+        "tokens": sum(item.tokens for item in turns),
+        "reason": "the window, word for word",
+    }
+    return [turns[-1].model_copy(update=told)]
 
 
-def _shorter(item: Item) -> Item:
-    return item.model_copy(update={"text": out.line(item.text, limit=180)})
-
-
-# --- 3 -----------------------------------------------------------------------------------------
-
-
-async def _facts(console: Console, memory: Memory) -> None:
-    """A fact that another superseded, and one that ended."""
-    _act(console, 3, "Time", "facts are superseded and end; nothing is overwritten")
-    for person in (MAYA, LIN):
-        user = memory.user(person.name)
-        history = await user.facts(history=True)
-        for what, predicate in (("superseded", person.superseded), ("ended", person.ended)):
-            versions = _believed(history, predicate)
-            console.print(Text.assemble((f"{person.name}: {what}", "bold")))
-            for fact in versions:
-                until = show.day(fact.valid_to) or "now"
-                console.print(
-                    out.said(f"  {show.day(fact.valid_from)} to {until:<10}  {render(fact)}")
-                )
-        then = datetime(2026, 1, 20, tzinfo=UTC)
-        console.print(
-            out.said(
-                f"  as of {show.day(then)}: {await _line(user, person, then)}\n"
-                f"  as of {show.day(TODAY)}: {await _line(user, person, TODAY)}",
-                "dim",
-            )
-        )
-
-
-def _believed(history: Sequence[Fact], predicate: str) -> list[Fact]:
-    """The versions of a predicate that are believed now, by the time from which they held."""
-    versions = [f for f in history if f.predicate == predicate and f.unlearnt_at is None]
-    return sorted(versions, key=lambda fact: (fact.valid_from, fact.id))
-
-
-async def _line(user: UserMemory, person: Person, moment: datetime) -> str:
-    found = await user.facts(predicate=person.superseded, as_of=moment)
-    return "; ".join(render(fact) for fact in found) or "nothing known"
+def _short(item: Item) -> Item:
+    return item.model_copy(update={"text": out.line(item.text, limit=110)})
 
 
 # --- 4 -----------------------------------------------------------------------------------------
 
 
-async def _night(console: Console, memory: Memory) -> None:
-    """What a night makes of the weeks, and that a second one changes nothing."""
-    _act(console, 4, "A night", "what recurred becomes a fact, what has faded is archived")
-    scopes = [memory.user(person.name).scope for person in (MAYA, LIN)]
-    policy = Policy(half_life=HALF_LIFE)
-    report = await consolidate(memory, now=NIGHT, policy=policy, scopes=scopes)
-    console.print(
-        f"{report.episodes} episodes: {report.promoted} facts promoted, {report.archived} archived "
-        f"(half-life {HALF_LIFE.days} days here)"
-    )
-    for plan in report.plans:
-        for fact in plan.promote:
-            console.print(
-                out.said(f"  {plan.scope.user}: {out.line(render(fact), limit=140)}", "green")
-            )
-            console.print(out.said(f"    ↳ {_support(fact.attributes)}", "dim"))
-        for reason in plan.held_back:
-            console.print(out.said(f"  {plan.scope.user}: {reason}", "yellow"))
-    again = await consolidate(memory, now=NIGHT, policy=policy, scopes=scopes)
-    console.print(_second_night(again), style="dim")
+async def _time(console: Console, memory: Memory) -> None:
+    """A fact that another superseded, and one that ended."""
+    _act(console, 4, "Time: facts are superseded, facts end, nothing is overwritten")
+    for person in PEOPLE:
+        user = memory.user(person.name)
+        history = await user.facts(history=True)
+        for what, predicate in (("superseded", SUPERSEDED), ("ended", person.ended)):
+            for fact in _believed(history, predicate):
+                held = f"{show.day(fact.valid_from)} to {show.day(fact.valid_to) or 'now':<10}"
+                came = "holds" if fact.valid_to is None else what
+                console.print(out.said(f"  {person.name:<5} {held}  {render(fact)}  ({came})"))
+    for moment in (MIDDLE, TODAY):
+        known = [await _known(memory.user(person.name), moment) for person in PEOPLE]
+        console.print(out.said(f"as of {show.day(moment)}: {'; '.join(known)}", "dim"))
 
 
-def _support(attributes: object) -> str:
-    if not isinstance(attributes, dict):
-        return ""
-    return f"in {attributes.get('episodes')} episodes over {attributes.get('sessions')} sessions"
+def _believed(history: Sequence[Fact], predicate: str) -> list[Fact]:
+    """The versions of a predicate that are believed now and held for a while, oldest first."""
+    versions = [
+        fact
+        for fact in history
+        if fact.predicate == predicate
+        and fact.unlearnt_at is None
+        and (fact.valid_to is None or fact.valid_to > fact.valid_from)
+    ]
+    return sorted(versions, key=lambda fact: (fact.valid_from, fact.id))
 
 
-def _second_night(report: Report) -> str:
-    if report.changed:
-        return f"run again: {report.promoted} promoted, {report.archived} archived"
-    return "Run again: nothing to do."
+async def _known(user: UserMemory, moment: datetime) -> str:
+    found = await user.facts(predicate=SUPERSEDED, as_of=moment)
+    return ", ".join(render(fact) for fact in found) or "nothing known"
 
 
 # --- 5 -----------------------------------------------------------------------------------------
 
 
+async def _night(console: Console, memory: Memory) -> None:
+    """What a night makes of the weeks, and that a second one changes nothing."""
+    _act(console, 5, "A night: what recurs becomes a fact, what has faded is archived")
+    scopes = [memory.user(person.name).scope for person in PEOPLE]
+    policy = Policy(half_life=HALF_LIFE)
+    report = await consolidate(memory, now=NIGHT, policy=policy, scopes=scopes)
+    console.print(
+        f"{show.counted(report.episodes, 'episode')}: {report.promoted} promoted to facts, "
+        f"{report.archived} archived (half-life {HALF_LIFE.days} days here)"
+    )
+    for plan in report.plans:
+        await _plan(console, memory.user(plan.scope.user), plan)
+    again = await consolidate(memory, now=NIGHT, policy=policy, scopes=scopes)
+    console.print(_second_night(again), style="dim")
+
+
+async def _plan(console: Console, user: UserMemory, plan: Plan) -> None:
+    name = plan.scope.user
+    for fact in plan.promote:
+        said = f"{name} {fact.predicate}: “{out.line(fact.object)}”"
+        often = (
+            f"{show.counted(len(fact.sources), 'episode')} in "
+            f"{show.counted(_sessions(fact.attributes), 'session')}"
+        )
+        console.print(show.entry("semantic", "new", said, often))
+    texts = {episode.id: episode.text for episode in await user.episodes(archived=True)}
+    for episode_id in plan.archive[:1]:
+        said = f"{len(plan.archive)} of {name}, such as “{out.line(texts[episode_id], limit=60)}”"
+        console.print(show.entry("episodic", "faded", said, "archived, kept in the journal"))
+    for reason in plan.held_back:
+        console.print(out.said(f"  ! {name}: {reason}", "yellow"))
+
+
+def _sessions(attributes: object) -> int:
+    found = attributes.get("sessions") if isinstance(attributes, dict) else None
+    return found if isinstance(found, int) else 0
+
+
+def _second_night(report: Report) -> str:
+    if report.changed:
+        return f"Run again: {report.promoted} promoted, {report.archived} archived."
+    return "Run again: nothing to do."
+
+
+# --- 6 -----------------------------------------------------------------------------------------
+
+
 async def _replay(console: Console, memory: Memory, early: Early) -> bool:
     """The first week's context, byte for byte, after all that has happened since."""
-    _act(console, 5, "Replay", "the context of the first week, to the byte")
+    _act(console, 6, "Replay: a context of the first week, to the byte")
     user = memory.user(MAYA.name)
     replayed = await user.replay(early.snapshot_id)
     same = replayed.verified and replayed.data == early.data
-    console.print(Text.assemble(("asked then: ", "dim"), MAYA.early_question))
-    console.print(f"built {show.when(replayed.created_at)}, {len(replayed.data)} bytes")
-    console.print(f"BLAKE2b recorded {replayed.digest}")
+    console.print(Text.assemble(("asked then: ", "dim"), (EARLY_QUESTION, "bold")))
     console.print(
-        "byte-identical to what was built then, hash verified"
+        f"built {show.when(replayed.created_at)}, {len(replayed.data)} bytes, "
+        f"BLAKE2b {replayed.digest}"
+    )
+    console.print(
+        "✓ byte-identical to what was built then; the hash is verified"
         if same
-        else "NOT the bytes that were built then",
+        else "✗ NOT the bytes that were built then",
         style="bold green" if same else "bold red",
     )
-    session = user.session(replayed.session)
-    now = await session.build_context(
-        MAYA.early_question, system=SYSTEM, budget=BUDGET, reserve=RESERVE
-    )
+    now = await _built(user, replayed.session, EARLY_QUESTION)
     change = await user.diff(early.snapshot_id, _kept(now))
-    console.print(
-        f"The same question today has {len(change.added)} items that it had not then and lacks "
-        f"{len(change.removed)} that it had:",
-        style="dim",
-    )
+    console.print("The same question today, after five more weeks:", style="dim")
     for mark, style, items in (("-", "red", change.removed), ("+", "green", change.added)):
-        for item in [item for item in items if item.tier != "working"][:3]:
+        for item in [item for item in items if item.tier == "semantic"][:4]:
             console.print(out.said(f"  {mark} {out.line(item.text, limit=WIDTH - 6)}", style))
     return same
 
@@ -360,23 +363,23 @@ async def _replay(console: Console, memory: Memory, early: Early) -> bool:
 
 def _next(console: Console, folder: Path, tenant: str, early: Early, took: float) -> None:
     console.print()
-    console.rule(Text(f"done in {took:.0f} s; try next", style="bold"), align="left")
-    of_demo = f"--home {_quoted(str(folder))} --tenant {tenant}"
+    console.rule(Text(f"Done in {took:.0f} s. Try next", style="bold"), align="left")
+    trimem = _program()
     for command in (
-        "trimem facts -u maya --as-of 2026-01-20",
-        'trimem recall -u lin "老周"',
-        'trimem context -u maya -s birthday-plans "What shall I wear?"',
-        f"trimem snapshots replay -u maya {early.snapshot_id}",
-        "trimem import -u you conversations.json",
+        f"export TRIMEM_HOME={quote(str(folder))} TRIMEM_TENANT={tenant}",
+        f"{trimem} facts -u maya --as-of 2026-01-20",
+        f"{trimem} recall -u lin 老周",
+        f'{trimem} context -u maya -s birthday-plans "Does Ngozi like fish?"',
+        f"{trimem} snapshots replay -u maya {early.snapshot_id}",
+        f"{trimem} import -u you conversations.json   # ChatGPT, Claude, …",
+        f"{trimem} down",
     ):
-        console.print(out.said(f"  {command} \\"), out.said(f"\n      {of_demo}", "dim"), sep="")
-    console.print(out.said(f"  trimem down --home {_quoted(str(folder))}"))
+        console.print(out.said(f"  {command}"), soft_wrap=True)
 
 
-def _quoted(text: str) -> str:
-    return f"'{text}'" if " " in text else text
-
-
-def _act(console: Console, number: int, title: str, about: str) -> None:
-    console.print()
-    console.rule(Text.assemble((f"{number}  {title}", "bold"), (f"  {about}", "")), align="left")
+def _program() -> str:
+    """How `trimem` is called from here: by its name when it is on the path."""
+    beside = Path(sys.executable).parent / "trimem"
+    if shutil.which("trimem") or not beside.exists():
+        return "trimem"
+    return quote(os.path.relpath(beside))

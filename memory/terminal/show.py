@@ -28,7 +28,7 @@ from memory.snapshots import Diff, Replay
 from memory.terminal.console import line, said
 
 TIERS = {"working": "cyan", "episodic": "magenta", "semantic": "green"}
-SECTIONS = ("system", "summary", "turns", "facts", "episodes", "memory", "message", "reserve")
+SECTIONS = ("system", "summary", "turns", "memory", "message", "reserve")
 
 
 def when(moment: datetime | None) -> str:
@@ -39,6 +39,11 @@ def when(moment: datetime | None) -> str:
 def day(moment: datetime | None) -> str:
     """The day of a moment, in UTC; '' for none."""
     return moment.strftime("%Y-%m-%d") if moment else ""
+
+
+def counted(number: int, what: str) -> str:
+    """'1 fact', '2 facts'."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def sessions(console: Console, found: Sequence[SessionInfo]) -> None:
@@ -94,7 +99,7 @@ def rows(console: Console, found: Sequence[Mapping[str, object]], *, empty: str)
 
 def recall(console: Console, found: Recall) -> None:
     for item in found.items:
-        console.print(_entry(item.tier, f"{item.score:.2f}", item.text, _about(item)))
+        console.print(entry(item.tier, f"{item.score:.2f}", item.text, _about(item)))
     if not found.items:
         console.print("nothing found", style="dim")
     dropped(console, found.dropped)
@@ -115,26 +120,26 @@ def context(console: Console, built: Context, *, messages: bool = True) -> None:
 
 
 def tokens(console: Console, built: Context) -> None:
-    """One line: tokens by section, then all of them against the budget."""
+    """Tokens by section, all of them against the budget, and what of memory is what."""
     count = built.tokens
     parts = [f"{name} {n}" for name in SECTIONS if (n := getattr(count, name))]
-    console.print(
-        Text.assemble(
-            (f"{count.total} of {count.budget} tokens", "bold"), f" = {' + '.join(parts)}"
+    console.print(f"{count.total} of {count.budget} tokens", style="bold", end="")
+    console.print(f" = {' + '.join(parts)}")
+    if count.memory:
+        console.print(
+            f"memory = facts {count.facts} + episodes {count.episodes} + the fence around them",
+            style="dim",
         )
-    )
 
 
 def items(console: Console, found: Iterable[Item]) -> None:
     for item in found:
-        console.print(_entry(item.tier, f"{item.tokens} tok", item.text, item.reason))
+        console.print(entry(item.tier, f"{item.tokens} tok", item.text, item.reason))
 
 
 def dropped(console: Console, found: Sequence[Dropped]) -> None:
-    if found:
-        console.print("just missed it:", style="dim")
     for miss in found:
-        console.print(_entry(miss.tier, "", line(miss.text, limit=100), miss.reason, style="dim"))
+        console.print(entry(miss.tier, "missed", line(miss.text, limit=100), miss.reason, "dim"))
 
 
 def remarks(console: Console, unavailable: Sequence[str], warnings: Sequence[str]) -> None:
@@ -159,8 +164,8 @@ def imported(console: Console, report: ImportReport) -> None:
     verb = "would add up to" if report.dry_run else "added"
     console.print(
         said(
-            f"{report.file} ({report.format}): {report.conversations} conversations, "
-            f"{report.messages} messages; {verb} "
+            f"{report.file} ({report.format}): {counted(report.conversations, 'conversation')}, "
+            f"{counted(report.messages, 'message')}; {verb} "
             f"{report.messages if report.dry_run else report.added}"
             + (f", {already} were there already" if already and not report.dry_run else "")
         )
@@ -177,13 +182,18 @@ def night(console: Console, report: Report) -> None:
     """What a night of consolidation did, or would do."""
     would = "would be " if report.dry_run else ""
     console.print(
-        f"{report.users} users, {report.episodes} episodes: "
+        f"{counted(report.users, 'user')}, {counted(report.episodes, 'episode')}: "
         f"{report.archived} {would}archived, {report.promoted} {would}promoted"
     )
     for plan in report.plans:
         for fact in plan.promote:
             console.print(
-                _entry("semantic", "new", line(render(fact)), f"in {len(fact.sources)} episodes")
+                entry(
+                    "semantic",
+                    "new",
+                    line(render(fact)),
+                    f"from {counted(len(fact.sources), 'message')}",
+                )
             )
         for reason in plan.held_back:
             console.print(said(f"! {plan.scope.user}: {reason}", "yellow"))
@@ -255,14 +265,15 @@ def _print(console: Console, table: Table, *, empty: str, rows: int) -> None:
         console.print(empty, style="dim")
 
 
-def _entry(tier: str, number: str, text: str, reason: str, *, style: str = "") -> Table:
+def entry(tier: str, number: str, text: str, reason: str, style: str = "") -> Table:
+    """One thing in three columns: its tier, a number or a word, its text and the reason."""
     grid = Table.grid(padding=(0, 1))
-    grid.add_column(width=9, style=style or TIERS.get(tier, ""))
+    grid.add_column(width=8, style=style or TIERS.get(tier, ""))
     grid.add_column(width=7, justify="right", style=style)
     grid.add_column(overflow="fold")
     body = said(line(text), style)
     if reason:
-        body = Text.assemble(body, "\n", said(f"↳ {line(reason)}", "dim"))
+        body = Text.assemble(body, "  ", said(f"({line(reason)})", "dim italic"))
     grid.add_row(tier, number, body)
     return grid
 
