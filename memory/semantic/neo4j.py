@@ -55,7 +55,8 @@ async def open_neo4j(url: str, *, timeout: timedelta) -> AsyncIterator[Neo4jSema
     """The facts at bolt:// or neo4j:// (+s, +ssc) USER:PASSWORD@HOST[:PORT][/DATABASE], migrated.
 
     `timeout` is the longest that connecting or one operation waits. Raises ConfigurationError for
-    another URL, SchemaTooNew when a newer version wrote it, TierUnavailable without an answer.
+    another URL. Nothing is connected to before the first call, which also migrates and raises
+    SchemaTooNew when a newer version wrote what is there.
     """
     address, auth, database = _taken_apart(url)
     try:
@@ -72,9 +73,7 @@ async def open_neo4j(url: str, *, timeout: timedelta) -> AsyncIterator[Neo4jSema
     except (DriverConfigurationError, ValueError) as error:
         raise ConfigurationError(f"neo4j_url: {_first_line(error)}") from error
     async with driver:
-        memory = Neo4jSemanticMemory(driver, database=database, where=address, timeout=timeout)
-        await memory.migrate()
-        yield memory
+        yield Neo4jSemanticMemory(driver, database=database, where=address, timeout=timeout)
 
 
 def _taken_apart(url: str) -> tuple[str, tuple[str, str] | None, str | None]:
@@ -107,6 +106,8 @@ class Neo4jSemanticMemory:
         self._database = database
         self._where = where
         self._timeout = timeout
+        self._migrating = asyncio.Lock()
+        self._is_migrated = False
 
     async def apply(self, scope: Scope, *assertions: Assertion) -> None:
         sound = [checked(assertion) for assertion in assertions]
@@ -117,6 +118,7 @@ class Neo4jSemanticMemory:
             for assertion in sound:
                 await _take_in(tx, scope, assertion)
 
+        await self.migrate()
         async with self._session() as session:
             await session.execute_write(self._bounded(work))
 
@@ -155,6 +157,7 @@ class Neo4jSemanticMemory:
         async def work(tx: AsyncManagedTransaction) -> list[Fact]:
             return [_fact(scope, record) async for record in await tx.run(query, values)]
 
+        await self.migrate()
         async with self._session() as session:
             return await session.execute_read(self._bounded(work))
 
@@ -166,6 +169,7 @@ class Neo4jSemanticMemory:
             record = await (await tx.run(query, values)).single(strict=True)
             return int(record["gone"])
 
+        await self.migrate()
         async with self._session() as session:
             while await session.execute_write(self._bounded(work)):
                 pass
@@ -181,11 +185,13 @@ class Neo4jSemanticMemory:
     # --- the schema --------------------------------------------------------------------------
 
     async def migrate(self) -> None:
-        """Every version that is missing. Safe to run from several processes at once.
+        """Every version that is missing, once. Safe to run from several processes at once.
 
         Raises SchemaTooNew when a newer trimem was here.
         """
-        async with self._session() as session:
+        if self._is_migrated:
+            return
+        async with self._migrating, self._session() as session:
             found = await session.execute_read(self._bounded(_schema_version))
             if found > len(MIGRATIONS):
                 raise SchemaTooNew(
@@ -199,6 +205,7 @@ class Neo4jSemanticMemory:
             if found < len(MIGRATIONS):
                 seconds = max(1, round(self._timeout.total_seconds()))
                 await (await session.run(_AWAIT_INDEXES, seconds=seconds)).consume()
+            self._is_migrated = True
 
     # --- sessions ----------------------------------------------------------------------------
 
