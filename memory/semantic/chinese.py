@@ -52,8 +52,15 @@ _CLAUSE = re.compile(r"[，,：:。！!；;…~～\n（）()]+|(?<=[^\x00-\x7f])
 
 
 class _Clause(NamedTuple):
+    """What is said of 我: without the words in front, and whole."""
+
     text: str
+    whole: str
     now: datetime
+
+    @property
+    def since(self) -> datetime | None:
+        return _when(self.whole, self.now)
 
 
 _Take = Callable[["_Clause", "re.Match[str]"], "list[Found] | None"]
@@ -61,7 +68,7 @@ _Take = Callable[["_Clause", "re.Match[str]"], "list[Found] | None"]
 
 def _clauses(sentence: str, now: datetime) -> Iterator[Found]:
     goes_on = False
-    for piece in _CLAUSE.split(sentence):
+    for piece in _CLAUSE.split(_CALLED_NEXT.sub(r"\1", sentence)):
         text = _OPENER.sub("", piece.strip())
         if not text:
             continue
@@ -72,9 +79,9 @@ def _clauses(sentence: str, now: datetime) -> Iterator[Found]:
             rest = text
         else:
             rest = ""
-        found = _read_clause(_Clause(_ADVERBS.sub("", rest), now)) if rest else None
+        found = _read_clause(_Clause(_ADVERBS.sub("", rest), piece, now)) if rest else None
         if found is None:
-            found = _relative(_Clause(text, now))
+            found = _relative(_Clause(text, piece, now))
         yield from found or ()
         goes_on = bool(said) if not goes_on else bool(said or found)
 
@@ -85,12 +92,13 @@ _OPENER = re.compile(
     r"从今天起|从今天开始|从现在起|从此|更新一下|好消息是?|坏消息是?)[ 、]*"
 )
 _SUBJECT = re.compile(
-    r"我(?!们|的|家|妈|爸|妹|姐|哥|弟|老|女|儿|爷|奶|外|妻|丈|太|先)|我们(?!的)|我(?=家住)"
+    r"我的?(?=生日|专业|名字)|我们(?=打算|计划|准备|养|住|家住|搬|现在住)|我家(?=养|有)|"
+    r"我(?!们|的|家|妈|爸|妹|姐|哥|弟|老|女|儿|爷|奶|外|妻|丈|太|先)|我(?=家住)"
 )
 _OTHER_SUBJECT = re.compile(r"[你您他她它这那谁别]|我的|我家|大家|有人|人家")
 _ADVERBS = re.compile(
     r"^(?:(?:现在|目前|一直|最近|已经|终于|今年|去年|前年|上个月|上个星期|上周|昨天|前天|这个月|刚刚?|"
-    r"从小|也|还|就|又|都|真的|确实|其实|平时|这两年|这几年|今天起|今后|以后|从此|早就|已|"
+    r"从小|也|还|就|都|真的|确实|其实|平时|这两年|这几年|今天起|今后|以后|从此|早就|已|"
     r"从?\d{4}年起?|[一二两三四五六七八九十\d]+(?:年|个月|天|个?星期|周)(?:以?前|之前)))+"
 )
 
@@ -125,7 +133,7 @@ def _thing(text: str, *, longest: int = 10) -> str | None:
 
 
 _NOT_A_THING = re.compile(
-    r"^(?:的|得|了|过|着|上了?|一|不|在|是|有|要|去|来|到|把|被|跟|和|对|让|很|太|更|最|就|也|都|但|"
+    r"^(?:的|得|了|过|着|上了|一|不|在|是|有|要|去|来|到|把|被|跟|对|让|很|更|最|就|也|都|但|"
     r"东西|事情|事|饭|早饭|午饭|晚饭|早餐|午餐|晚餐|这样|那样|时候)|"
     r"时候|因为|所以|但是|不过|而且|虽然|如果|的人|的是|的话|起来|下去|之后|以前|比较|一点|一些|不了|"
     r"[了过]\S"
@@ -161,13 +169,14 @@ def _place(text: str) -> str | None:
 
 _NAMELIKE = re.compile(r"[\w·&.' -]+")
 _CITIES = _words(
-    "北京 上海 天津 重庆 广州 深圳 成都 杭州 南京 武汉 西安 苏州 长沙 郑州 青岛 大连 宁波 厦门 福州 济南 合肥 "
-    "昆明 沈阳 哈尔滨 长春 石家庄 太原 南昌 南宁 贵阳 海口 兰州 西宁 银川 拉萨 乌鲁木齐 呼和浩特 无锡 常州 "
-    "佛山 东莞 珠海 中山 惠州 温州 嘉兴 绍兴 台州 金华 烟台 潍坊 徐州 南通 扬州 泉州 三亚 桂林 大理 丽江 "
-    "香港 澳门 台北 高雄 新竹 东京 大阪 首尔 新加坡 曼谷 伦敦 巴黎 柏林 罗马 纽约 洛杉矶 旧金山 西雅图 波士顿 "
-    "多伦多 温哥华 悉尼 墨尔本 莫斯科 中国 美国 英国 法国 德国 日本 韩国 加拿大 澳大利亚 新西兰 意大利 西班牙 "
-    "浙江 江苏 广东 四川 湖北 湖南 山东 河北 河南 福建 安徽 江西 辽宁 吉林 黑龙江 陕西 山西 云南 贵州 广西 "
-    "海南 甘肃 青海 宁夏 新疆 西藏 内蒙古 台湾"
+    "北京 上海 天津 重庆 广州 深圳 成都 杭州 南京 武汉 西安 苏州 长沙 郑州 青岛 大连 "
+    "宁波 厦门 福州 济南 合肥 昆明 沈阳 哈尔滨 长春 石家庄 太原 南昌 南宁 贵阳 海口 兰州 "
+    "西宁 银川 拉萨 乌鲁木齐 呼和浩特 无锡 常州 佛山 东莞 珠海 中山 惠州 温州 嘉兴 绍兴 台州 "
+    "金华 烟台 潍坊 徐州 南通 扬州 泉州 三亚 桂林 大理 丽江 香港 澳门 台北 高雄 新竹 "
+    "东京 大阪 首尔 新加坡 曼谷 伦敦 巴黎 柏林 罗马 纽约 洛杉矶 旧金山 西雅图 波士顿 多伦多 "
+    "温哥华 悉尼 墨尔本 莫斯科 中国 美国 英国 法国 德国 日本 韩国 加拿大 澳大利亚 新西兰 意大利 西班牙 "
+    "浙江 江苏 广东 四川 湖北 湖南 山东 河北 河南 福建 安徽 江西 辽宁 吉林 黑龙江 陕西 山西 "
+    "云南 贵州 广西 海南 甘肃 青海 宁夏 新疆 西藏 内蒙古 台湾"
 )
 """Where one can work without its being an employer."""
 _NO_EMPLOYER = re.compile(
@@ -275,7 +284,7 @@ def _job(clause: _Clause, match: re.Match[str]) -> list[Found] | None:
     found = []
     employer = _employer(match["what"])
     if employer is not None:
-        found.append(Found("works_at", employer))
+        found.append(Found("works_at", employer, since=clause.since))
     occupation = match.groupdict().get("as")
     if occupation and (kind := _occupation(occupation)):
         found.append(Found("works_as", kind))
@@ -296,17 +305,14 @@ def _occupation(text: str) -> str | None:
 
 
 def _school(clause: _Clause, match: re.Match[str]) -> list[Found] | None:
-    school = _bare(match["where"])
-    if not _SCHOOL.fullmatch(school):
-        return None
-    found = [Found("studies_at", school)]
+    found = [Found("studies_at", match["where"])]
     subject = _bare(re.sub(r"专业$", "", _bare(match["what"] or "")))
     if subject and _SUBJECT_WORD.fullmatch(subject) and subject not in _DEGREES:
         found.append(Found("studies", subject))
     return found
 
 
-_SCHOOL = re.compile(r"[\w·]{2,14}(?:大学|学院|中学|高中)|清华|北大|复旦|浙大|交大|[A-Z]{2,6}")
+_SCHOOL = r"[\w·]{2,12}?(?:大学|学院|中学|高中)|清华|北大|复旦|浙大|交大|[A-Z]{2,6}"
 _SUBJECT_WORD = re.compile(r"[\u4e00-\u9fffA-Za-z]{2,8}")
 _DEGREES = frozenset(
     ["本科", "硕士", "博士", "研究生", "大一", "大二", "大三", "大四", "博士后", "书"]
@@ -387,9 +393,14 @@ def _pet(clause: _Clause, match: re.Match[str]) -> list[Found] | None:
     ]
 
 
-def _move(clause: _Clause, match: re.Match[str]) -> list[Found] | None:
+def _lives(clause: _Clause, match: re.Match[str]) -> list[Found] | None:
     place = _place(match["what"])
-    return [Found("lives_in", place)] if place else None
+    return [Found("lives_in", place, since=clause.since)] if place else None
+
+
+def _left(clause: _Clause, match: re.Match[str]) -> list[Found] | None:
+    place = _place(match["what"] or match["where"])
+    return [Found("lives_in", place, holds=False)] if place else None
 
 
 _DEGREE = (
@@ -409,15 +420,15 @@ _SLOTS: tuple[tuple[re.Pattern[str], _Take], ...] = tuple(
     (re.compile(pattern), take)
     for pattern, take in (
         # name, birthday
-        (r"(?:的名字)?(?:叫做?|名叫|是叫)(?P<what>.{1,20})", _fill("name", _full_name)),
+        (r"(?:名字)?(?:叫做?|名叫|是叫)(?P<what>.{1,20})", _fill("name", _full_name)),
         (r"姓(?P<x>[\u4e00-\u9fff])，?叫(?P<what>.{1,6})", _fill("name", _full_name)),
-        (rf"(?:的)?生日(?:是|在){_DATE}[了哦啊呀]?", _birthday),
+        (rf"生日(?:是|在){_DATE}[了哦啊呀]?", _birthday),
         (rf"(?:是|出生于|生于|出生在){_DATE}(?:出生|生)?(?:的|人)?", _birthday),
         # home
-        (r"(?:家)?(?:住在|住|定居在|居住在|定居)(?P<what>.{2,20})", _fill("lives_in", _place)),
+        (r"(?:家)?(?:住在|住|定居在|居住在|定居)(?P<what>.{2,20})", _lives),
         (
-            rf"{_NOW_NOT}不(?:再)?(?:住在|住|在)(?P<what>.{{2,14}}?)(?:住|生活)?了?",
-            _fill("lives_in", _place, holds=False),
+            rf"{_NOW_NOT}不(?:再)?(?:住在?(?P<what>.{{2,14}}?)|在(?P<where>.{{2,14}}?)(?:住|生活))了?",
+            _left,
         ),
         (
             r"(?:以前|之前|曾经|原来|过去)(?:一直)?(?:住在|住)(?P<what>.{2,14}?)",
@@ -425,9 +436,10 @@ _SLOTS: tuple[tuple[re.Pattern[str], _Take], ...] = tuple(
         ),
         (
             r"(?:从.{1,10})?(?:搬家?|搬)(?:到|去|来|回)(?:了)?(?P<what>.{2,14}?)(?:住|生活|来|去)?了?",
-            _move,
+            _lives,
         ),
         (r"(?:是|来自|老家(?:是|在)?)(?P<what>[^是]{2,8}?)(?:人|的)?", lambda c, m: _origin(m)),
+        (r"在(?P<what>.{2,14}?)(?:定居|居住|生活)(?:了.{0,6})?", _lives),
         # work
         (
             r"(?:已经)?(?:不(?:再)?在|没在)(?P<what>.{2,14}?)(?:工作|上班|干|任职)了?",
@@ -450,18 +462,24 @@ _SLOTS: tuple[tuple[re.Pattern[str], _Take], ...] = tuple(
             r"(?:入职|加入)了?(?P<what>.{2,14}?)(?:公司)?了?",
             _fill("works_at", _employer),
         ),
-        (r"(?:是|当)(?P<what>(?:一名|一个|一位|名|个|位)?.{2,10})", _fill("works_as", _occupation)),
+        (
+            r"(?:是|当|做|担任)(?P<what>(?:一名|一个|一位|名|个|位)?.{2,10})",
+            _fill("works_as", _occupation),
+        ),
         # study
         (
-            r"在(?P<where>.{2,14}?)(?:读|学习|学|念|上学|主修|攻读)(?P<what>.{0,10})",
+            rf"在(?P<where>{_SCHOOL})(?:读|学习|学|念|上学|主修|攻读)(?P<what>.{{0,10}})",
             _school,
         ),
-        (r"(?:的)?专业是(?P<what>.{2,8})", _fill("studies", _subject_of_study)),
+        (r"专业是(?P<what>.{2,8})", _fill("studies", _subject_of_study)),
         (
             r"(?:读|学|主修|攻读)(?:的是)?(?P<what>.{2,8})专业(?:的)?",
             _fill("studies", _subject_of_study),
         ),
-        (r"(?:正在|在)(?:学习|学)(?P<what>.{2,8})", _fill("studies", _subject_of_study)),
+        (
+            r"(?:正在|在)(?:学习|学(?!校|生|院|期|历|会))(?P<what>.{2,8})",
+            _fill("studies", _subject_of_study),
+        ),
         (r"从(?P<what>.{2,12}(?:大学|学院))毕业了?", _fill("studies_at", _bare, holds=False)),
         # likes
         (
@@ -474,7 +492,7 @@ _SLOTS: tuple[tuple[re.Pattern[str], _Take], ...] = tuple(
         ),
         (rf"{_DEGREE}(?:讨厌|反感|受不了|厌恶)(?P<what>.{{1,16}})", _fill_each("dislikes")),
         (
-            rf"{_DEGREE}(?:喜欢上了?|爱上了?|迷上了?|喜欢|热爱|钟爱|酷爱|偏爱|爱吃|爱喝|爱看|爱听|爱)"
+            rf"{_DEGREE}(?:喜欢上了?|爱上了?|迷上了?|喜欢|热爱|钟爱|酷爱|偏爱|爱吃|爱喝|爱看|爱听|爱(?!人|好|情|心|护))"
             r"(?P<what>.{1,16})",
             _fill_each("likes"),
         ),
@@ -578,6 +596,8 @@ _DOES = re.compile(
     rf"(?P<name>[小阿][\u4e00-\u9fff]|[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}|[A-Z][a-z]+)"
     r"(?P<rest>(?:现在|目前|也|刚|已经|上个月|去年)*(?:住|在|搬|喜欢|讨厌|不|对|是|吃素|养).+)"
 )
+_CALLED_NEXT = re.compile(rf"({_PETS}|{_KIN_WORD})[，,](?=(?:名字)?(?:叫|名叫))")
+"""'一只猫，叫咪咪' is one clause."""
 _PET_CALLED = re.compile(
     rf"我(?:们)?(?:家)?的?(?P<kind>(?:小)?(?:{_PETS}))(?:的名字)?(?:叫做?|名叫|是叫)(?P<name>.{{1,6}})"
 )
@@ -602,7 +622,8 @@ def _relative(clause: _Clause) -> list[Found] | None:
     if does is None:
         return None
     name = does["name"]
-    told = _read_clause(_Clause(_ADVERBS.sub("", does["rest"]), clause.now)) or []
+    rest = _ADVERBS.sub("", does["rest"])
+    told = _read_clause(_Clause(rest, clause.whole, clause.now)) or []
     about = [
         Found(each.predicate, each.object, subject=name, holds=each.holds, since=each.since)
         for each in told

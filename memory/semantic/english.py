@@ -50,8 +50,10 @@ _OTHERS_WORDS = re.compile(
 """What follows is not what the user says about themselves."""
 _QUESTION = re.compile(r"\?[\s\"')\]\u2600-\u27bf\U0001f000-\U0001faff]*$|\?\s")
 _UNREAL = re.compile(
-    r"(?:and |but |so |well,? )?(?:if|suppose|supposing|assuming|assume|unless|let's say|let us say|"
-    r"say that|what if|hypothetically|for example|for instance|e\.?g\.?|like when|would|could|should|"
+    r"(?:and |but |so |well,? )?(?:if|suppose|supposing|assuming|assume|unless|let's say|"
+    r"let us say|"
+    r"say that|what if|hypothetically|for example|for instance|e\.?g\.?|like when|would|could|"
+    r"should|"
     r"might|may|can|do|does|did|is|are|am|was|were|will|have you|has|who|what|where|when|why|how|"
     r"which|whose|once|wish|hopefully|maybe|perhaps|in my dreams?|joking|just kidding|not)\b",
     re.IGNORECASE,
@@ -61,7 +63,8 @@ _DOUBT = re.compile(
     r"supposedly|imagine|suppose|dreams?|dreamed|dreamt|hope|hopes|hoping|think|thinks|thought|"
     r"believes?|guess|doubt|said|says|say|saying|told|tells?|asks?|asked|claims?|heard|hear|reads?|"
     r"wrote|writes?|quotes?|jokes?|joking|kidding|example|instead|like when|sure|what|which|who|"
-    r"whose|where|how|why|almost|nearly|wanted|want|wants|used|until|when|as though|not true|untrue|"
+    r"whose|where|how|why|almost|nearly|wanted|want|wants|used|until|when|as though|not true|"
+    r"untrue|"
     r"never|lie|lied|lying|song|movie|film|called|guy|friend|someone|somebody)\b|\w'd\b|\ufffc",
     re.IGNORECASE,
 )
@@ -89,16 +92,19 @@ def _plain_english(text: str) -> str:
 
 _CLAUSE = re.compile(
     r"\s*(?:[,;:()!.…]+|\s[-–—]+\s|—|\b(?:and|but|so|because|since|though|although|while|plus)\b)"
-    r"(?:\s*,)?\s*",
+    r"(?:\s*,)?\s*|\s+(?=(?:based|living|working|studying)\s+(?:in|at|for|as)\b)",
     re.IGNORECASE,
 )
 _OPENER = re.compile(
     r"(?:(?:well|so|yes|yeah|yep|no|nope|ok|okay|oh|ah|hi|hello|hey|hiya|thanks|thank you|btw|fyi|"
     r"and|but|also|now|then|plus|actually|honestly|basically|anyway|currently|nowadays|recently|"
     r"lately|finally|unfortunately|sadly|luckily|fortunately|personally|apparently not|by the way|"
-    r"in fact|to be honest|as you know|just so you know|for the record|please note(?: that)?|note that|"
+    r"in fact|to be honest|as you know|just so you know|for the record|please note(?: that)?|"
+    r"note that|"
     r"please remember(?: that)?|remember(?: that)?|keep in mind(?: that)?|right now|at the moment|"
     r"these days|this year|this month|last (?:week|month|year)|good news|bad news|update|"
+    r"(?:since|as of|in|from)\s+(?:last\s+)?(?:january|february|march|april|may|june|july|august|"
+    r"september|october|november|december|spring|summer|autumn|winter|monday|(?:19|20)\d\d)|"
     r"one more thing|a bit about me|about me|(?:good )?(?:morning|evening|afternoon)|"
     r"good (?:morning|evening|afternoon)|nice to meet you|there|everyone|all)\b[\s,:;!.–—-]*)+",
     re.IGNORECASE,
@@ -107,7 +113,8 @@ _GREETING = re.compile(r"\s*(?:hi|hello|hey|good (?:morning|evening|afternoon))\
 
 _ADVERBS = (
     r"(?:(?:currently|now|also|really|still|just|actually|recently|finally|absolutely|always|truly|"
-    r"both|totally|definitely|personally|honestly|normally|usually|already|so|very much|simply)\s+)*"
+    r"both|totally|definitely|personally|honestly|normally|usually|already|so|very much|"
+    r"simply)\s+)*"
 )
 _I = re.compile(rf"I\s+{_ADVERBS}", re.IGNORECASE)
 _WE = re.compile(rf"we\s+{_ADVERBS}", re.IGNORECASE)
@@ -146,8 +153,8 @@ class _Reader:
                 continue
             if _DOUBT.search(self.said, self.at, start):
                 return
-            if start > self.at and self.said[self.at : start].strip(" ,;:.!()-–—"):
-                self.was_be = self.was_be and self._only_joins(self.at, start)
+            if self.at == 0 or not self._only_joins(self.at, start):
+                self.has_subject = False
             opener = _OPENER.match(self.said, start)
             begin = opener.end() if opener else start
             found = self._clause(begin, start)
@@ -182,7 +189,7 @@ class _Reader:
         if somebody is not None:
             self._begin(_Subject(somebody.text, third=True))
             return self._predicate(somebody.end)
-        if not self.has_subject:
+        if not self.has_subject or _EXAMPLE.match(self.said, self.at):
             return None
         return self._predicate(begin) or (self._be(begin) if self.was_be else None)
 
@@ -239,7 +246,7 @@ class _Reader:
         """Relatives and pets that are named anywhere in the sentence."""
         for match in _RELATIVE.finditer(self.said):
             name = self.name(match.end(), most=2)
-            if name is None:
+            if name is None or self._is_list(match, name):
                 continue
             self.introduced.add(name.text)
             yield Found(words.RELATIONS[match["kin"].lower()], name.text)
@@ -252,6 +259,11 @@ class _Reader:
                 self.introduced.add(name.text)
                 died = _DIED.match(self.said, name.end) is not None
                 yield from _pet(match["pet"], name.text, holds=not died)
+
+    def _is_list(self, before: re.Match[str], name: _Phrase) -> bool:
+        """'My wife, Toby and I': the name is the next in a list, not hers."""
+        joined = before.group().rstrip().endswith(",")
+        return joined and _ALSO.match(self.said, name.end) is not None
 
     # --- phrases -----------------------------------------------------------------------------
 
@@ -340,7 +352,7 @@ class _Reader:
             lower = word.text.lower()
             if (not taken and lower in never) or lower in _NEVER_INSIDE:
                 return None
-            if taken and lower in words.BOUNDARY:
+            if taken and (lower in words.BOUNDARY or _TIME.match(self.said, word.start)):
                 break
             taken.append(word)
             if word.stops:
@@ -349,7 +361,26 @@ class _Reader:
         phrase = _without_trailing(taken)
         if not 0 < len(phrase) <= most or _SPOILS.match(self.said, end):
             return None
+        if phrase[0].text.lower().endswith("ing"):
+            return self._pastime(phrase, end)
+        if _OF.match(self.said, end):
+            return self.name(at, most=6) if phrase[0].is_capital else None
         return _Phrase(self.said[phrase[0].start : phrase[-1].end], end)
+
+    def _pastime(self, phrase: list[_Word], end: int) -> _Phrase | None:
+        """'hiking', 'hiking in the mountains'; not 'looking forward', 'capturing the beauty of'."""
+        begin = phrase[0].start
+        where = _WHEREABOUTS.match(self.said, end)
+        if where is not None:
+            return _Phrase(self.said[begin : where.end()], where.end())
+        if phrase[-1].text.lower() in ("up", "down", "out", "off", "away", "forward", "back"):
+            return None
+        known = phrase[0].text.lower() in words.PASTIMES
+        if _OF.match(self.said, end) or not (known or _LIST_GOES_ON.match(self.said, end)):
+            return None
+        if len(phrase) == 1 and phrase[0].text.lower() in words.VAGUE_PASTIMES:
+            return None
+        return _Phrase(self.said[begin : phrase[-1].end], end)
 
     def things(
         self, at: int, *, most: int = 4, never: frozenset[str] = words.NOT_OBJECTS
@@ -363,6 +394,8 @@ class _Reader:
             self.at = thing.end
             joined = _LIST.match(self.said, thing.end)
             if joined is None or _STARTS_CLAUSE.match(self.said, joined.end()):
+                break
+            if _TAKEN_BACK.match(self.said, thing.end):
                 break
             at = joined.end()
         return found
@@ -426,6 +459,20 @@ _ABBREVIATIONS = frozenset("St Mt Ft Dr Mr Mrs Ms Sta Sto".split())  # noqa: SIM
 _NEVER_INSIDE = (words.PRONOUNS - {"one"}) | frozenset(
     ["is", "are", "was", "were", "am", "have", "has", "had", "do", "does", "did", "will", "would"]
 )
+_TIME = re.compile(
+    r"(?:(?:a|an|\d+|two|three|four|five|six|seven|eight|nine|ten|a\s+few|several|many)\s+"
+    r"(?:day|week|month|year)s?\s+ago|(?:last|this|next|every)\s+\w+|yesterday|today)\b",
+    re.IGNORECASE,
+)
+_ALSO = re.compile(r"\s+(?:and|or|&)\b", re.IGNORECASE)
+_OF = re.compile(r"\s+of\b", re.IGNORECASE)
+_WHEREABOUTS = re.compile(
+    r"\s+(?:in|on|at|to|around|along|through|by)(?:\s+(?:the|a|an))?"
+    r"(?:\s+(?!(?:my|me|it|them|you|him|her|us|this|that|these|those)\b)[^\W\d_]+){1,2}"
+    r"(?=\s*(?:$|[.,;:!)…–—]|\s-\s|(?:and|or|but|so|because|too|when|every|with)\b))",
+    re.IGNORECASE,
+)
+_EXAMPLE = re.compile(r"\s*,\s*like\b", re.IGNORECASE)
 _WHO = re.compile(r"\s*(?:,\s*)?\s(?:who\s+)?(?:also\s+|now\s+|currently\s+|really\s+)?")
 _COMMA = re.compile(r",\s+(?=[^\W\d_])")
 _AND = re.compile(r"\s*,\s*and\s+|\s*,\s*|\s+and\s+|\s*&\s*")
@@ -446,9 +493,10 @@ _STARTS_CLAUSE = re.compile(
     r"even|not|no|maybe|got|went|go|get|allergic)\b",
     re.IGNORECASE,
 )
-_SPOILS = re.compile(r"\s+(?:without|if|unless|until|as if)\b|\s*\ufffc", re.IGNORECASE)
+_SPOILS = re.compile(r"\s+(?:without|if|unless|until|as if|like th\w+)\b|\s*\ufffc", re.IGNORECASE)
 _TAKEN_BACK = re.compile(
-    r"[\s,;:.–—-]*(?:if|unless|not really|just kidding|kidding|joking|in my dreams?|in a dream|"
+    r"[\s,;:.–—-]*(?:(?:haha|lol|ha|or)\s+)*(?:if|unless|not really|just kidding|kidding|joking|"
+    r"in my dreams?|in a dream|"
     r"in th(?:e|is) (?:game|story|book|movie)|said no one|supposedly|apparently|allegedly|i think|"
     r"i guess|maybe|perhaps|when i was|as a (?:kid|child|teenager)|back then|lol jk|jk)\b",
     re.IGNORECASE,
@@ -705,18 +753,23 @@ def _taste(predicate: str, *, holds: bool = True) -> _Take:
                 return None
             reader.at = the.end()
             return [reader.about(predicate, f"the {the['what'].lower()}", holds=holds)]
-        found = [
-            thing
-            for thing in reader.things(begin)
-            if not (thing.lower().endswith("ing") and " " not in thing and thing in _VAGUE)
-        ]
+        found = _with_shared_head(reader.things(begin))
         return [reader.about(predicate, thing, holds=holds) for thing in found] or None
 
     return take
 
 
 _THE = re.compile(r"the\s+(?P<what>\w+)", re.IGNORECASE)
-_VAGUE = frozenset(["learning", "trying", "being", "watching", "listening", "waiting", "working"])
+
+
+def _with_shared_head(things: list[str]) -> list[str]:
+    """'action and sci-fi movies' are action movies and sci-fi movies."""
+    last = things[-1].split() if things else []
+    if len(last) < 2 or last[-1].lower() not in words.HEADS:
+        return things
+    return [thing if " " in thing else f"{thing} {last[-1]}" for thing in things]
+
+
 _PASTIME = re.compile(
     r"(?:to\s+)(?P<verb>" + "|".join(words.GERUNDS) + r")\b(?P<what>(?:\s+[\w'-]+){0,3})",
     re.IGNORECASE,
@@ -819,7 +872,7 @@ def _plan(*, holds: bool = True, noun: bool = False) -> _Take:
             return None
         plan = rest.group().strip(" .")
         heard = plan.lower().split()
-        if not 2 <= len(heard) <= 14 or _NOT_A_PLAN.search(plan):
+        if not (3 if noun else 2) <= len(heard) <= 14 or _NOT_A_PLAN.search(plan):
             return None
         if heard[0] in words.NOT_OBJECTS - {"go", "get", "have", "do", "a", "an", "the", "make"}:
             return None
@@ -835,7 +888,9 @@ _PLAN_REST = re.compile(
     re.IGNORECASE,
 )
 _NOT_A_PLAN = re.compile(
-    r"\b(?:you|your|it|this|that|them|if|unless|whether|maybe|not sure)\b|\?", re.IGNORECASE
+    r"\b(?:you|your|it|that|them|if|unless|whether|maybe|not sure|"
+    r"this(?!\s+(?:year|month|week|weekend|spring|summer|autumn|fall|winter|evening|afternoon)))\b",
+    re.IGNORECASE,
 )
 
 
@@ -856,7 +911,7 @@ def _has_pet(reader: _Reader, match: re.Match[str]) -> list[Found] | None:
 
 _NAMED = re.compile(r"(?:\s*,)?\s+(?:named|called|whose names? (?:is|are)|by the name of)\s+")
 _AFTER_PET = re.compile(
-    r"\s*(?:$|[.,;!)…–—-]|(?:and|but|so|who|that|which|at home|now|too|as well|with me)\b)",
+    r"\s*(?:$|[.,;!)…–—]|(?:and|but|so|who|that|which|at home|now|too|as well|with me)\b)",
     re.IGNORECASE,
 )
 

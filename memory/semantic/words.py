@@ -18,7 +18,7 @@ PRONOUNS = _words(
 BOUNDARY = _words(
     "and or but so because since although though while when whenever if unless until as than then "
     "with without for from by at on in of into about after before during like that which who "
-    "especially except where even plus yet to over more most better too also not no"
+    "especially except where even plus yet to over more most better too also not no based living"
 )
 """Words at which a short noun phrase ends."""
 
@@ -180,6 +180,24 @@ GIVEN_UP = _words(
     "eggs sweets candy fast_food red_meat wheat"
 )
 """What "I gave up …" and "I quit …" say about what somebody eats, drinks or smokes."""
+
+PASTIMES = _words(
+    "swimming reading cooking baking hiking running dancing singing painting drawing travelling "
+    "traveling gardening skiing cycling climbing camping fishing surfing writing knitting sewing "
+    "jogging bowling sailing skating rowing boxing gaming photography kayaking snowboarding "
+    "birdwatching meditating shopping biking bouldering crocheting"
+)
+VAGUE_PASTIMES = _words(
+    "playing learning being watching listening waiting discovering exploring creating caring "
+    "living "
+    "building teaching moving planning winning losing hanging experimenting eating drinking "
+    "walking "
+    "escaping checking organizing organising collecting"
+)
+HEADS = _words(
+    "movies music books games films food shows novels songs art sports stories wine cuisine dishes"
+)
+"""Nouns that the items of a list share: 'action and sci-fi movies'."""
 
 GERUNDS = {
     "swim": "swimming",
