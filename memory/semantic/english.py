@@ -344,7 +344,12 @@ class _Reader:
         return place
 
     def thing(
-        self, at: int, *, most: int = 4, never: frozenset[str] = words.NOT_OBJECTS
+        self,
+        at: int,
+        *,
+        most: int = 4,
+        never: frozenset[str] = words.NOT_OBJECTS,
+        liked: bool = False,
     ) -> _Phrase | None:
         """A short noun phrase: up to the next function word, without what trails behind it."""
         taken: list[_Word] = []
@@ -361,7 +366,7 @@ class _Reader:
         phrase = _without_trailing(taken)
         if not 0 < len(phrase) <= most or _SPOILS.match(self.said, end):
             return None
-        if phrase[0].text.lower().endswith("ing"):
+        if liked and phrase[0].text.lower().endswith("ing"):
             return self._pastime(phrase, end)
         if _OF.match(self.said, end):
             return self.name(at, most=6) if phrase[0].is_capital else None
@@ -371,23 +376,29 @@ class _Reader:
         """'hiking', 'hiking in the mountains'; not 'looking forward', 'capturing the beauty of'."""
         begin = phrase[0].start
         where = _WHEREABOUTS.match(self.said, end)
-        if where is not None:
+        if where is not None and not _AT_A_TIME.match(self.said, end):
             return _Phrase(self.said[begin : where.end()], where.end())
         if phrase[-1].text.lower() in ("up", "down", "out", "off", "away", "forward", "back"):
             return None
         known = phrase[0].text.lower() in words.PASTIMES
-        if _OF.match(self.said, end) or not (known or _LIST_GOES_ON.match(self.said, end)):
+        goes_on = _LIST_GOES_ON.match(self.said, end) or _AT_A_TIME.match(self.said, end)
+        if _OF.match(self.said, end) or not (known or goes_on):
             return None
         if len(phrase) == 1 and phrase[0].text.lower() in words.VAGUE_PASTIMES:
             return None
         return _Phrase(self.said[begin : phrase[-1].end], end)
 
     def things(
-        self, at: int, *, most: int = 4, never: frozenset[str] = words.NOT_OBJECTS
+        self,
+        at: int,
+        *,
+        most: int = 4,
+        never: frozenset[str] = words.NOT_OBJECTS,
+        liked: bool = False,
     ) -> list[str]:
         """Things in a list: 'peanuts and shellfish', 'pork, beef or fish'."""
         found: list[str] = []
-        while (thing := self.thing(at, most=most if not found else 3, never=never)) is not None:
+        while thing := self.thing(at, most=3 if found else most, never=never, liked=liked):
             if found and not _LIST_GOES_ON.match(self.said, thing.end):
                 break
             found.append(thing.text)
@@ -464,11 +475,17 @@ _TIME = re.compile(
     r"(?:day|week|month|year)s?\s+ago|(?:last|this|next|every)\s+\w+|yesterday|today)\b",
     re.IGNORECASE,
 )
+_MONTH = "|".join(slots.MONTHS)
 _ALSO = re.compile(r"\s+(?:and|or|&)\b", re.IGNORECASE)
 _OF = re.compile(r"\s+of\b", re.IGNORECASE)
+_AT_A_TIME = re.compile(
+    r"\s+(?:(?:on|in|at|during)\s+(?:the\s+)?(?:\w+days?|weekends?|mornings?|evenings?|night|"
+    rf"spring|summer|autumn|fall|winter|{_MONTH}|\d+)\b|every\b|all\b)",
+    re.IGNORECASE,
+)
 _WHEREABOUTS = re.compile(
     r"\s+(?:in|on|at|to|around|along|through|by)(?:\s+(?:the|a|an))?"
-    r"(?:\s+(?!(?:my|me|it|them|you|him|her|us|this|that|these|those)\b)[^\W\d_]+){1,2}"
+    r"(?:\s+(?!(?:my|me|it|them|you|him|her|us|this|that|these|those|some|any)\b)[^\W\d_]+){1,2}"
     r"(?=\s*(?:$|[.,;:!)…–—]|\s-\s|(?:and|or|but|so|because|too|when|every|with)\b))",
     re.IGNORECASE,
 )
@@ -478,7 +495,7 @@ _COMMA = re.compile(r",\s+(?=[^\W\d_])")
 _AND = re.compile(r"\s*,\s*and\s+|\s*,\s*|\s+and\s+|\s*&\s*")
 _LIST = re.compile(r"\s*,\s*(?:and|or)\s+|\s*,\s+|\s+and\s+|\s+or\s+|\s*&\s*", re.IGNORECASE)
 _LIST_GOES_ON = re.compile(
-    r"\s*(?:$|[.,;:!)…–—]|(?:and|or|but|so|because|too|as well|any ?more|at all|though)\b)",
+    r"\s*(?:$|[.,;:!)…–—]|\s-\s|(?:and|or|but|so|because|too|as well|any ?more|at all|though)\b)",
     re.IGNORECASE,
 )
 _ENDS = re.compile(
@@ -516,7 +533,6 @@ _NUMBERS = {
         ["a", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], start=1
     )
 } | {"an": 1, "one": 1, "couple": 2}
-_MONTH = "|".join(slots.MONTHS)
 _AGO = re.compile(
     r"\b(?:a )?(?P<number>\d{1,3}|" + "|".join(_NUMBERS) + r")(?: of)? "
     r"(?P<unit>day|week|month|year)s? ago\b",
@@ -753,7 +769,7 @@ def _taste(predicate: str, *, holds: bool = True) -> _Take:
                 return None
             reader.at = the.end()
             return [reader.about(predicate, f"the {the['what'].lower()}", holds=holds)]
-        found = _with_shared_head(reader.things(begin))
+        found = _with_shared_head(reader.things(begin, liked=True))
         return [reader.about(predicate, thing, holds=holds) for thing in found] or None
 
     return take
@@ -767,7 +783,9 @@ def _with_shared_head(things: list[str]) -> list[str]:
     last = things[-1].split() if things else []
     if len(last) < 2 or last[-1].lower() not in words.HEADS:
         return things
-    return [thing if " " in thing else f"{thing} {last[-1]}" for thing in things]
+    return [
+        thing if " " in thing or thing.endswith("s") else f"{thing} {last[-1]}" for thing in things
+    ]
 
 
 _PASTIME = re.compile(
