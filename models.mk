@@ -2,7 +2,7 @@
 # is large, and nothing else here needs it. The environment is kept while its pins are the same.
 
 MODELS_ENV ?= .venv-models
-MODELS_PINS := $(shell cat requirements-models.txt tests/models/stand_ins.py | cksum | tr ' ' -)
+MODELS_PINS := $(shell cat requirements.lock requirements-models.txt tests/models/stand_ins.py | cksum | tr ' ' -)
 MODELS_READY := $(MODELS_ENV)/ready-$(MODELS_PINS)
 
 .PHONY: test-models
@@ -12,6 +12,6 @@ test-models: $(MODELS_READY) ## the sentence-transformers embedder, with torch, 
 
 $(MODELS_READY):
 	$(PYTHON) -m venv --clear $(MODELS_ENV)
-	$(MODELS_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-models.txt
+	$(MODELS_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements.lock --requirement requirements-models.txt
 	$(MODELS_ENV)/bin/python tests/models/stand_ins.py
 	@touch $@

@@ -1,6 +1,6 @@
 """Which embedder should come with the install: recall and speed, in English and in Chinese.
 
-    python benchmarks/embedders.py --data FOLDER [--turns 1200] [--questions 100] [--cache FOLDER]
+    python benchmarks/embedders.py --data FOLDER [--turns 400] [--questions 60] [--cache FOLDER]
 
 FOLDER holds public retrieval sets and a `load.py` with `load(name)`, which yields conversations of
 `turns` (id, speaker, text) and `questions` (q, evidence: ids of turns). Only the folder is read.
@@ -21,19 +21,18 @@ import platform
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from memory.embedding.base import LocalEmbedder, Model, Role, Vectors, joined, readable
-from memory.embedding.default import E5, MiniLM, is_latin
+from memory.embedding.base import Model, Role, Vectors, joined, readable
+from memory.embedding.default import E5, MiniLM
+from memory.embedding.script import is_latin
 from memory.text import terms
 
 KS = (1, 5, 10)
-SPEAKERS = ("locomo",)
-"""Sets in which who speaks is part of what a question asks for."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,7 @@ def recalls(store: Store, scores: Scores) -> list[list[float]]:
 
 
 class Vectorised:
-    """A store's texts and questions as vectors of each model; kept in a folder when one is given."""
+    """Texts as vectors of each model, kept in a folder when one is given."""
 
     def __init__(self, cache: Path | None) -> None:
         self._cache = cache
@@ -203,12 +202,8 @@ def dense(store: Store, vectorised: Vectorised) -> dict[str, Scores]:
 
 
 def recall_table(sets: Mapping[str, list[Store]], vectorised: Vectorised) -> None:
-    print(
-        f"{'':24s}{'':8s}"
-        + "".join(f"   R@{k:<3d}" for k in KS)
-        + "  with BM25 "
-        + "  ".join(f"R@{k}" for k in KS)
-    )
+    heads = "".join(f"{f'R@{k}':>7s}" for k in KS)
+    print(f"\nrecall of evidence, %{'':14s}alone{'':12s}with BM25\n{'':16s}{heads}{'':4s}{heads}")
     for name, stores in sets.items():
         alone: defaultdict[str, list[list[float]]] = defaultdict(list)
         fused: defaultdict[str, list[list[float]]] = defaultdict(list)
@@ -218,19 +213,14 @@ def recall_table(sets: Mapping[str, list[Store]], vectorised: Vectorised) -> Non
             for candidate, scores in dense(store, vectorised).items():
                 alone[candidate] += recalls(store, scores)
                 fused[candidate] += recalls(store, scaled(scores) + scaled(lexical))
-        size = f"{sum(len(s.texts) for s in stores)} texts, {len(alone['BM25'])} questions"
-        print(f"\n{name}: {len(stores)} stores, {size}")
+        texts = sum(len(store.texts) for store in stores)
+        print(f"\n{name}: {len(stores)} stores, {texts} texts, {len(alone['BM25'])} questions")
         for candidate, rows in alone.items():
-            with_bm25 = fused.get(candidate)
-            print(
-                f"  {candidate:14s}"
-                + "".join(f"{x * 100:7.1f}" for x in np.mean(rows, axis=0))
-                + "   |"
-                + "".join(
-                    f"{x * 100:7.1f}" for x in (np.mean(with_bm25, axis=0) if with_bm25 else ())
-                ),
-                flush=True,
-            )
+            print(f"  {candidate:14s}{_means(rows)}    {_means(fused[candidate])}", flush=True)
+
+
+def _means(rows: list[list[float]]) -> str:
+    return "".join(f"{100 * mean:7.1f}" for mean in np.mean(rows, axis=0)) if rows else ""
 
 
 # --- speed -------------------------------------------------------------------------------------
@@ -242,17 +232,16 @@ SHORT = {
 ASKED = {"en": "Which class did I sign up for?", "zh": "我报名了什么课？"}
 
 
-def speed_table(models: Mapping[str, Model], texts: int) -> None:
-    print(
-        f"\nmedian of {texts}, one text at a time, one thread\n{'':14s}query ms (cpu)   short text ms (cpu)   texts/s"
-    )
+def speed_table(models: Mapping[str, Model], times: int) -> None:
+    print(f"\nmedian of {times}, one text at a time, one thread; ms, and ms of processor")
+    print(f"{'':12s}{'query':>16s}{'short text':>18s}{'texts/s':>10s}")
     for name, model in models.items():
         for language in SHORT:
-            query = _median(model, ASKED[language], "query", texts)
-            text = _median(model, SHORT[language], "document", texts)
+            query, query_cpu = _median(model, ASKED[language], "query", times)
+            text, text_cpu = _median(model, SHORT[language], "document", times)
             print(
-                f"  {name:8s}{language:4s}{query[0]:8.1f} ({query[1]:.1f}){text[0]:14.1f} ({text[1]:.1f})"
-                f"{1000 / text[0]:14.0f}",
+                f"  {name:7s}{language}{query:10.1f} ({query_cpu:.1f}){text:11.1f} ({text_cpu:.1f})"
+                f"{1000 / text:9.0f}",
                 flush=True,
             )
 
@@ -272,9 +261,9 @@ def _median(model: Model, text: str, role: Role, times: int) -> tuple[float, flo
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, required=True, help="folder with the sets and load.py")
-    parser.add_argument("--turns", type=int, default=1_200, help="most texts of one store")
-    parser.add_argument("--questions", type=int, default=100, help="most questions of one store")
-    parser.add_argument("--chats", type=int, default=3, help="conversations of the chat set")
+    parser.add_argument("--turns", type=int, default=400, help="most texts of one store")
+    parser.add_argument("--questions", type=int, default=60, help="most questions of one store")
+    parser.add_argument("--chats", type=int, default=2, help="conversations of the chat set")
     parser.add_argument("--cache", type=Path, help="folder to keep vectors in")
     arguments = parser.parse_args()
     if arguments.cache:
