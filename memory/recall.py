@@ -62,6 +62,10 @@ class Calibration(Value):
         return min(1.0, max(0.0, (cosine - self.low) / (self.high - self.low)))
 
 
+_MINILM: Final = Calibration(low=0.2, high=0.6)
+_E5: Final = Calibration(low=0.85, high=0.915)
+
+
 class RecallPolicy(Value):
     """How candidates become an order. Measured in docs/decisions/0010-recall-floor.md.
 
@@ -69,8 +73,8 @@ class RecallPolicy(Value):
     in Latin script and `other` all the rest; of any other embedder both are the same.
     """
 
-    latin: Calibration = Calibration(low=0.2, high=0.6)
-    other: Calibration = Calibration(low=0.85, high=0.915)
+    latin: Calibration = _MINILM
+    other: Calibration = _E5
     floor: float = Field(default=0.15, ge=0.0, le=1.0)
     """The lowest score that is recalled. On the scale of `Recalled.score`."""
     neighbours: tuple[float, ...] = (0.4, 0.2)
@@ -84,10 +88,9 @@ class RecallPolicy(Value):
     @classmethod
     def of_embedder(cls, identity: str) -> RecallPolicy:
         """The policy for an embedder by its identity. Unknown ones are taken to be as MiniLM is."""
-        known = [each for name, each in _CALIBRATIONS if name in identity.casefold()]
-        if not known:
-            return cls()
-        return cls(latin=known[0], other=known[-1])
+        parts = set(re.split(r"[^a-z0-9]+", identity.casefold()))
+        known = [each for name, each in _CALIBRATIONS if parts.issuperset(name.split())]
+        return cls(latin=known[0], other=known[-1]) if known else cls(latin=_MINILM, other=_MINILM)
 
     @property
     def own_floor(self) -> float:
@@ -100,13 +103,14 @@ class RecallPolicy(Value):
 
 
 _CALIBRATIONS: Final = (
-    ("minilm", Calibration(low=0.2, high=0.6)),
-    ("text-embedding-3", Calibration(low=0.2, high=0.6)),
-    ("ada-002", Calibration(low=0.75, high=0.9)),
-    ("e5", Calibration(low=0.85, high=0.915)),
+    ("minilm", _MINILM),
+    ("text embedding 3", Calibration(low=0.2, high=0.6)),
+    ("ada 002", Calibration(low=0.75, high=0.9)),
+    ("bge", Calibration(low=0.5, high=0.75)),
+    ("e5", _E5),
 )
-"""By a part of the embedder's name. MiniLM and E5 are measured; the others are what their makers'
-examples suggest, and want measuring before anybody relies on them."""
+"""By words of the embedder's name. MiniLM and E5 are measured; the others are what is commonly
+seen of these models, and want measuring before anybody relies on them."""
 
 DEFAULT: Final = RecallPolicy()
 
@@ -189,8 +193,7 @@ def _scored(
         (_evidence(meaning.get(k, 0.0), ratio.get(k, 0.0), covered) for k in own), default=0.0
     )
     if evidence < policy.own_floor:
-        most = max(own.values(), default=0.0)
-        own = {key: score * evidence / most if most else 0.0 for key, score in own.items()}
+        own = _brought_below(own, evidence, policy.own_floor)
     nearby = _nearby(own, episodes, policy)
     wanted = literals(query)
     candidates = []
@@ -217,6 +220,16 @@ def _scored(
         )
     candidates.sort(key=lambda each: (-each.score, each.episode.id))
     return candidates
+
+
+def _brought_below(own: Mapping[str, float], evidence: float, floor: float) -> dict[str, float]:
+    """The scores in their proportions, the best of them at the evidence, which is below the floor.
+
+    Not all the way to 0, so that what would have come first is seen among the near misses.
+    """
+    most = max(own.values(), default=0.0)
+    best = max(evidence, 0.5 * floor * most)
+    return {key: score / most * best if most else 0.0 for key, score in own.items()}
 
 
 # --- words -------------------------------------------------------------------------------------
@@ -309,7 +322,8 @@ def _folded(text: str) -> str:
 _COURTESIES: Final = frozenset(
     """hi hello hey hiya howdy yo greetings good morning afternoon evening night day how are you
     doing today what s up there again all everyone bye goodbye see later soon thanks thank thx
-    cheers so very much many ok okay yes no yep nope sure great cool nice fine please""".split()  # noqa: SIM905
+    cheers so very much many a lot ok okay yes no yep nope sure great cool nice fine
+    please""".split()  # noqa: SIM905
 )
 _CHINESE_COURTESIES: Final = re.compile(
     "你好|您好|你们好|大家好|嗨|哈[喽啰罗]|早上好|上午好|中午好|下午好|晚上好|早安|晚安|谢谢你?|谢谢您|"
