@@ -137,7 +137,7 @@ def import_(
 
     async def work() -> int:
         async with _opened(home) as memory:
-            with console.bar("recording  ", None, shown=not as_json) as moved:
+            with console.bar("recording", shown=_bars(as_json)) as moved:
                 report = await import_file(
                     memory,
                     file,
@@ -148,7 +148,7 @@ def import_(
                     dry_run=dry_run,
                     progress=moved,
                 )
-            await until_settled(memory, "remembering", shown=not as_json)
+            await until_settled(memory, "remembering", shown=_bars(as_json))
         if as_json:
             console.write_json(report)
         else:
@@ -463,8 +463,7 @@ def consolidate(
     async def work() -> int:
         async with _opened(home) as memory:
             scopes = [memory.user(user, tenant=tenant).scope] if user else None
-            shown = not as_json and sys.stderr.isatty()
-            with console.bar("users  ", None, shown=shown) as moved:
+            with console.bar("users", shown=_bars(as_json)) as moved:
 
                 def told(done: int, total: int, scope: Scope) -> None:
                     moved(done, total)
@@ -491,7 +490,7 @@ def reembed(home: Home = None, as_json: Json = False) -> None:
 
     async def work() -> int:
         async with _opened(home) as memory:
-            with console.bar("episodes  ", None, shown=not as_json) as moved:
+            with console.bar("episodes", shown=_bars(as_json)) as moved:
                 repaired = await memory.reembed(moved)
         if as_json:
             console.write_json(repaired)
@@ -531,6 +530,11 @@ async def _opened(home: Path | None) -> AsyncIterator[Memory]:
 async def _user(home: Path | None, user: str, tenant: str | None) -> AsyncIterator[UserMemory]:
     async with _opened(home) as memory:
         yield memory.user(user, tenant=tenant)
+
+
+def _bars(as_json: bool) -> bool | None:
+    """Whether bars are shown: never beside JSON, else where there is a terminal."""
+    return False if as_json else None
 
 
 def _conditions(where: str | None) -> dict[str, Any] | None:

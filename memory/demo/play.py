@@ -150,7 +150,7 @@ async def _remember(console: Console, memory: Memory, clock: Clock) -> Early:
     _act(console, 1, "Remember")
     early: Early | None = None
     began, done = time.monotonic(), 0
-    with out.bar("recording  ", total) as moved:
+    with out.bar("recording", shown=True) as moved:
         for scene in scenes:
             if early is None and scene.ended >= FIRST_WEEK_ENDS:
                 early = await _in_the_first_week(memory)
@@ -158,7 +158,7 @@ async def _remember(console: Console, memory: Memory, clock: Clock) -> Early:
             await _record(memory, scene)
             done += len(scene.conversation.messages)
             moved(done, total)
-    await until_settled(memory, "remembering")
+    await until_settled(memory, "remembering", shown=True)
     took = time.monotonic() - began
     if early is None:
         raise AssertionError("the story has no second week")

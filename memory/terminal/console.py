@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -72,21 +72,30 @@ def fail(message: str) -> None:
 
 
 @contextmanager
-def bar(description: str, total: float | None, *, shown: bool = True) -> Iterator[Any]:
-    """A progress bar on stderr; gives a function of (done, total)."""
-    columns = (
-        TextColumn("{task.description}"),
+def bar(description: str, *, shown: bool | None = None) -> Iterator[Callable[[float, float], None]]:
+    """A progress bar on stderr; gives the function that moves it, of (done, total).
+
+    It appears when it is first moved. `shown` None: when stderr is a terminal.
+    """
+    progress = Progress(
+        TextColumn("{task.description:<11}"),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        console=notes(),
+        disable=not (notes().is_terminal if shown is None else shown),
     )
-    with Progress(*columns, console=notes(), disable=not shown, expand=False) as progress:
-        task = progress.add_task(description, total=total)
+    task = progress.add_task(description, total=None)
 
-        def moved(done: float, total: float) -> None:
-            progress.update(task, completed=round(done), total=round(total))
+    def moved(done: float, total: float) -> None:
+        progress.start()
+        progress.update(task, completed=round(done), total=round(total))
 
+    try:
         yield moved
+    finally:
+        if progress.live.is_started:
+            progress.stop()
 
 
 def _plain(value: Any) -> Any:

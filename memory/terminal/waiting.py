@@ -11,11 +11,11 @@ LOOK = 0.1
 """Seconds between two looks at how far the tiers are."""
 
 
-async def until_settled(memory: Memory, description: str, *, shown: bool = True) -> None:
+async def until_settled(memory: Memory, description: str, *, shown: bool | None = None) -> None:
     """Wait until the tiers have everything that was recorded; say so when one cannot have it."""
     waiting = asyncio.create_task(memory.settled())
     total = await _behind(memory)
-    with console.bar(description, total, shown=shown and total > 0) as moved:
+    with console.bar(description, shown=shown if total else False) as moved:
         while not waiting.done():
             behind = await _behind(memory)
             total = max(total, behind)
