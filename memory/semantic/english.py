@@ -28,13 +28,16 @@ def read(text: str, now: datetime) -> Iterator[Found]:
     own = _plain_english(slots.own_words(text))
     casual = not any(character.isupper() for character in own)
     introduced: set[str] = set()
+    greeted = False
     for sentence in sentences(own):
         if _OTHERS_WORDS.search(sentence):
             return
         said = sentence.strip()
         if len(said) > slots.SENTENCE_LIMIT or _QUESTION.search(said) or _UNREAL.match(said):
             continue
-        yield from _Reader(said, now, casual, introduced).read()
+        greets = _GREETING.match(said) is not None
+        yield from _Reader(said, now, casual, introduced, greeted or greets).read()
+        greeted = greets and len(said) < _SHORT
 
 
 _OTHERS_WORDS = re.compile(
@@ -109,6 +112,8 @@ _OPENER = re.compile(
     r"good (?:morning|evening|afternoon)|nice to meet you|there|everyone|all)\b[\s,:;!.–—-]*)+",
     re.IGNORECASE,
 )
+_SHORT = 30
+"""Characters of a greeting that stands alone, before "I'm Ada"."""
 _GREETING = re.compile(r"\s*(?:hi|hello|hey|good (?:morning|evening|afternoon))\b", re.IGNORECASE)
 
 _ADVERBS = (
@@ -135,11 +140,14 @@ _US = _Subject(SELF, third=False, we=True)
 class _Reader:
     """One sentence being read. `at` is how far it was understood."""
 
-    def __init__(self, said: str, now: datetime, casual: bool, introduced: set[str]) -> None:
+    def __init__(
+        self, said: str, now: datetime, casual: bool, introduced: set[str], greets: bool
+    ) -> None:
         self.said = said
         self.now = now
         self.casual = casual
         self.introduced = introduced
+        self.greets = greets
         self.subject = _ME
         self.has_subject = False
         self.was_be = False
@@ -162,7 +170,8 @@ class _Reader:
                 yield from found
 
     def _only_joins(self, start: int, end: int) -> bool:
-        return _CLAUSE.fullmatch(self.said, start, end) is not None
+        boundary = _CLAUSE.match(self.said, start)
+        return boundary is not None and boundary.end() == end
 
     def _clauses(self) -> Iterator[int]:
         yield 0
@@ -180,7 +189,7 @@ class _Reader:
             match = pattern.match(self.said, begin)
             if match:
                 self._begin(subject)
-                if start == 0 and subject is _ME and _GREETING.match(self.said):
+                if start == 0 and subject is _ME and self.greets:
                     named = self._greeting_name(match.end())
                     if named is not None:
                         return named
@@ -301,13 +310,18 @@ class _Reader:
 
     def _goes_on(self, word: _Word, taken: list[_Word], most: int) -> bool:
         """Whether a small word is inside a name: 'the Hague', 'University of Oslo'."""
-        following = next(_words(self.said, word.end), None)
-        if word.stops or most < 3 or following is None or not following.is_capital:
+        if word.stops or most < 3:
             return False
+        ahead = [following for following, _ in zip(_words(self.said, word.end), "ab", strict=False)]
+        while ahead and ahead[0].text.lower() == "the" and not ahead[0].stops:
+            ahead.pop(0)
         lower = word.text.lower()
-        if lower == "and":
-            return False
-        return lower == "the" or bool(taken)
+        return (
+            bool(ahead)
+            and ahead[0].is_capital
+            and lower != "and"
+            and (lower == "the" or bool(taken))
+        )
 
     def _is_casual(self, word: _Word, taken: list[_Word]) -> bool:
         """From somebody who never capitalises: one word with which the clause ends."""
@@ -711,7 +725,8 @@ def _occupation(*, known_only: bool = False, holds: bool = True) -> _Take:
 
 
 _AFTER_JOB = re.compile(
-    r"\s*(?:$|[.,;:!)…–—-]|(?:and|but|so|at|for|with|in|by|who|now|too|from|since|these)\b)",
+    r"\s*(?:$|[.,;:!)…–—-]|(?:and|but|so|at|for|with|in|by|who|now|too|from|since|these|"
+    r"based|living)\b)",
     re.IGNORECASE,
 )
 
@@ -963,15 +978,22 @@ _ALLERGEN = (
     r"dust|penicillin|latex|pet|bee|wasp|strawberry|sesame"
 )
 
+_MOVED_TO = (
+    r"(?:<have|has> )?(?:just |recently |finally |now |already )*(?:moved|relocated)"
+    r"(?: back| over| out| up| down| here)? to"
+)
+
 _VERBS = (
     # home
-    _Slot(r"<live|lives>(?: and <work|works>| and <study|studies>)? in", _home(), we=True),
-    _Slot(r"<reside|resides> in", _home()),
     _Slot(
-        r"(?:<have|has> )?(?:just |recently |finally |now |already )*(?:moved|relocated)"
-        r"(?: back| over| out| up| down| here)? to",
+        r"<live|lives>(?: and <work|works>| and <study|studies>| alone| together|"
+        r" with (?:my|his|her|our) [a-z]+(?: and [a-z]+)?)? in",
         _home(),
+        we=True,
     ),
+    _Slot(r"<reside|resides> in", _home()),
+    _Slot(_MOVED_TO, _home()),
+    _Slot(_MOVED_TO, _home(dated=True), we=True),
     _Slot(r"(?:<have|has> )(?:lived|been living) in", _home(dated=True), we=True),
     _Slot(r"no longer <live|lives> in", _home(holds=False), we=True),
     _Slot(r"<do|does> not live in", _home(holds=False), we=True),

@@ -33,7 +33,7 @@ NOT_OBJECTS = (
         "really just only never always now today tomorrow yesterday tonight again yes maybe "
         "please thanks hard well alone together enough less lots lot bit kind sort way fact idea "
         "part sound look smell feel think believe know would could should might may must can "
-        "will shall"
+        "will shall two three four five six seven eight nine ten"
     )
 )
 
