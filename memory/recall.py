@@ -319,26 +319,24 @@ def _folded(text: str) -> str:
     return text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
-_COURTESIES: Final = frozenset(
-    """hi hello hey hiya howdy yo greetings good morning afternoon evening night day how are you
-    doing today what s up there again all everyone bye goodbye see later soon thanks thank thx
-    cheers so very much many a lot ok okay yes no yep nope sure great cool nice fine
-    please""".split()  # noqa: SIM905
+_COURTESIES: Final = re.compile(
+    r"\b(?:good (?:morning|afternoon|evening|night|day)|how are you(?: doing)?(?: today)?|"
+    r"what[’']?s up|see you(?: later| soon)?|thank you|thanks|thx|cheers|a lot|so much|very much|"
+    r"many|hi|hello|hey|hiya|howdy|yo|greetings|there|again|all|everyone|bye|goodbye|ok|okay|yes|no|"
+    r"yep|nope|sure|great|cool|nice|fine|please)\b"
+    "|你好|您好|你们好|大家好|嗨|哈[喽啰罗]|早上好|上午好|中午好|下午好|晚上好|早安|晚安|(?:非常)?感谢|"
+    "多谢|谢谢[你您]?|再见|拜拜|好的|好吧|好|嗯|是的|不是|没问题|在吗|最近怎么样|啊|呀|吗|吧|呢",
+    re.IGNORECASE,
 )
-_CHINESE_COURTESIES: Final = re.compile(
-    "你好|您好|你们好|大家好|嗨|哈[喽啰罗]|早上好|上午好|中午好|下午好|晚上好|早安|晚安|谢谢你?|谢谢您|"
-    "多谢|再见|拜拜|好的|好吧|好|嗯|是的|不是|没问题|在吗|最近怎么样|啊|呀|吗|吧|呢"
-)
-_WORDS: Final = re.compile(r"\w+")
+_ANY_WORD: Final = re.compile(r"\w")
 
 
 def is_small_talk(query: str) -> bool:
     """Whether it is nothing but a greeting, thanks, a farewell, or a yes or no."""
     if len(query) > 80:
         return False
-    rest = _CHINESE_COURTESIES.sub(" ", query)
-    words = [part for word in _WORDS.findall(rest.casefold()) for part in word.split("_")]
-    return (bool(words) or rest != query) and _COURTESIES.issuperset(words)
+    rest = _COURTESIES.sub(" ", query)
+    return rest != query and not _ANY_WORD.search(rest)
 
 
 # --- neighbours and age ------------------------------------------------------------------------

@@ -283,7 +283,19 @@ def test_a_greeting_recalls_nothing(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["hello world program", "good bakery", "tax", "银行", "你好世界", "", "7", "👋", "?" * 99],
+    [
+        "hello world program",
+        "good bakery",
+        "what day",
+        "a fine day",
+        "tax",
+        "银行",
+        "你好世界",
+        "",
+        "7",
+        "👋",
+        "?" * 99,
+    ],
 )
 def test_what_says_more_than_a_greeting_is_none(text: str) -> None:
     assert not is_small_talk(text)
