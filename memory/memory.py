@@ -642,7 +642,7 @@ async def _open_parts(
             ttl=settings.session_ttl,
             clock=clock,
         ),
-        policy=recall.DEFAULT,
+        policy=recall.RecallPolicy.of_embedder(embedder.identity),
         episodic=EpisodicMemory(journal, chroma, embedder),
         lexical=LexicalIndex(journal),
         semantic=semantic,
