@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from memory.cli import main
-from memory.importers import read
 from memory.local import LocalStack
 from memory.terminal import console
 
@@ -127,16 +126,13 @@ def test_an_import_that_was_killed_is_finished_by_the_next_run(
     trimem: Trimem, tmp_path: Path
 ) -> None:
     path = tmp_path / "long.jsonl"
-    _write(path, [{"session": "s", "role": "user", "content": f"number {n}"} for n in range(4_000)])
-    keys = [key for item in read(path).found for key, _ in getattr(item, "messages", ())]
-    assert len(set(keys)) == 4_000
-    _kill_when_something_is_stored(path, trimem)
-    there = trimem("sessions", "-u", "ada", "--json").json[0]["messages"]
-    assert there > 0
+    _write(path, [{"session": "s", "role": "user", "content": f"number {n}"} for n in range(300)])
+    killed = subprocess.run([sys.executable, "-c", _KILLED_IN_THE_MIDDLE, str(path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert trimem("sessions", "-u", "ada", "--json").json[0]["messages"] == 100
     report = trimem("import", str(path), "-u", "ada", "--json").json
-    assert report["messages"] == 4_000
-    assert report["added"] == 4_000 - there
-    assert trimem("sessions", "-u", "ada", "--json").json[0]["messages"] == 4_000
+    assert (report["messages"], report["added"]) == (300, 200)
+    assert trimem("sessions", "-u", "ada", "--json").json[0]["messages"] == 300
 
 
 # --- asking ------------------------------------------------------------------------------------
@@ -320,6 +316,20 @@ def test_a_night_promotes_what_recurs_and_a_dry_run_only_says_so(
     assert trimem(*night).json["promoted"] == 0
 
 
+def test_the_scripts_tell_what_is_there_and_that_every_context_can_be_replayed(
+    trimem: Trimem, chat: Path
+) -> None:
+    tenant = os.environ["TRIMEM_TENANT"]
+    trimem("import", str(chat), "-u", "ada")
+    trimem("context", "Where does Muesli sleep?", "-u", "ada")
+    everybody = _script("inspect_memory.py", "--tenant", tenant, "--json")["users"]
+    assert [(row["user"], row["sessions"], row["messages"]) for row in everybody] == [("ada", 2, 6)]
+    one = _script("inspect_memory.py", "--tenant", tenant, "--user", "ada", "--json")
+    assert len(one["episodes"]) == 6
+    verified = _script("snapshots.py", "--tenant", tenant, "--json")
+    assert [(row["user"], row["verified"], row["corrupt"]) for row in verified] == [("ada", 1, [])]
+
+
 @pytest.fixture
 def own_folder(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "demo folder"
@@ -355,22 +365,36 @@ def _command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from memory.cli import main; main()", *arguments]
 
 
+def _script(name: str, *arguments: str) -> Any:
+    root = Path(__file__).resolve().parents[2]
+    ran = subprocess.run(
+        [sys.executable, str(root / "scripts" / name), *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        env=os.environ | {"PYTHONPATH": str(root)},
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
 def _clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("TRIMEM_")}
 
 
-def _kill_when_something_is_stored(path: Path, trimem: Trimem) -> None:
-    """Start an import in a process of its own and kill it as soon as the first messages are in."""
-    process = subprocess.Popen(
-        _command("import", str(path), "-u", "ada", "--json"),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        while process.poll() is None:
-            if trimem("sessions", "-u", "ada", "--json").json:
-                break
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-        process.wait()
+_KILLED_IN_THE_MIDDLE = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from memory import Memory
+from memory.importers.importing import import_file
+
+def kill_at_100(done, total):
+    if done >= 100:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+async def main():
+    async with Memory.open() as memory:
+        await import_file(memory, Path(sys.argv[1]), "ada", progress=kill_at_100)
+
+asyncio.run(main())
+"""
