@@ -54,10 +54,9 @@ _OTHERS_WORDS = re.compile(
 _QUESTION = re.compile(r"\?[\s\"')\]\u2600-\u27bf\U0001f000-\U0001faff]*$|\?\s")
 _UNREAL = re.compile(
     r"(?:and |but |so |well,? )?(?:if|suppose|supposing|assuming|assume|unless|let's say|"
-    r"let us say|"
-    r"say that|what if|hypothetically|for example|for instance|e\.?g\.?|like when|would|could|"
-    r"should|"
-    r"might|may|can|do|does|did|is|are|am|was|were|will|have you|has|who|what|where|when|why|how|"
+    r"let us say|say that|what if|hypothetically|for example|for instance|e\.?g\.?|like when|"
+    r"would|could|should|might|may|can|do|does|did|is|are|am|was|were|will|have you|has|who|what|"
+    r"where|when|why|how|"
     r"which|whose|once|wish|hopefully|maybe|perhaps|in my dreams?|joking|just kidding|not)\b",
     re.IGNORECASE,
 )
@@ -67,8 +66,7 @@ _DOUBT = re.compile(
     r"believes?|guess|doubt|said|says|say|saying|told|tells?|asks?|asked|claims?|heard|hear|reads?|"
     r"wrote|writes?|quotes?|jokes?|joking|kidding|example|instead|like when|sure|what|which|who|"
     r"whose|where|how|why|almost|nearly|wanted|want|wants|used|until|when|as though|not true|"
-    r"untrue|"
-    r"never|lie|lied|lying|song|movie|film|called|guy|friend|someone|somebody)\b|\w'd\b|\ufffc",
+    r"untrue|never|lie|lied|lying|song|movie|film|called|guy|friend|someone|somebody)\b|\w'd\b|\ufffc",
     re.IGNORECASE,
 )
 """In a clause that was not understood, these make the rest of the sentence uncertain."""
@@ -99,15 +97,16 @@ _CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _OPENER = re.compile(
-    r"(?:(?:well|so|yes|yeah|yep|no|nope|ok|okay|oh|ah|hi|hello|hey|hiya|thanks|thank you|btw|fyi|"
-    r"and|but|also|now|then|plus|actually|honestly|basically|anyway|currently|nowadays|recently|"
-    r"lately|finally|unfortunately|sadly|luckily|fortunately|personally|apparently not|by the way|"
-    r"in fact|to be honest|as you know|just so you know|for the record|please note(?: that)?|"
-    r"note that|"
-    r"please remember(?: that)?|remember(?: that)?|keep in mind(?: that)?|right now|at the moment|"
-    r"these days|this year|this month|last (?:week|month|year)|good news|bad news|update|"
-    r"(?:since|as of|in|from)\s+(?:last\s+)?(?:january|february|march|april|may|june|july|august|"
-    r"september|october|november|december|spring|summer|autumn|winter|monday|(?:19|20)\d\d)|"
+    r"(?:(?:well|so|yes|yeah|yep|no|nope|ok|okay|oh|ah|hi|hello|hey|hiya|thanks|thank you|btw|"
+    r"fyi|and|but|also|now|then|plus|actually|honestly|basically|anyway|currently|nowadays|"
+    r"recently|lately|finally|unfortunately|sadly|luckily|fortunately|personally|apparently not|"
+    r"by the way|in fact|to be honest|as you know|just so you know|for the record|"
+    r"please note(?: that)?|note that|please remember(?: that)?|remember(?: that)?|"
+    r"keep in mind(?: that)?|right now|at the moment|these days|this year|this month|"
+    r"last (?:week|month|year)|good news|bad news|update|(?:since|as of|in|"
+    r"from)\s+(?:last\s+)?(?:january|february|march|april|may|june|july|august|september|october|"
+    r"november|december|spring|summer|autumn|winter|monday|(?:19|20)\d\d)|yesterday|(?:an?|"
+    r"\d{1,2}|two|three|four|five|six|seven|eight|nine|ten)\s+(?:day|week|month|year)s?\s+ago|"
     r"one more thing|a bit about me|about me|(?:good )?(?:morning|evening|afternoon)|"
     r"good (?:morning|evening|afternoon)|nice to meet you|there|everyone|all)\b[\s,:;!.–—-]*)+",
     re.IGNORECASE,
@@ -148,6 +147,7 @@ class _Reader:
         self.casual = casual
         self.introduced = introduced
         self.greets = greets
+        self.opening = ""
         self.subject = _ME
         self.has_subject = False
         self.was_be = False
@@ -165,6 +165,7 @@ class _Reader:
                 self.has_subject = False
             opener = _OPENER.match(self.said, start)
             begin = opener.end() if opener else start
+            self.opening = self.said[start:begin]
             found = self._clause(begin, start)
             if found is not None and not _TAKEN_BACK.match(self.said, self.at):
                 yield from found
@@ -426,9 +427,9 @@ class _Reader:
         return found
 
     def since(self, at: int) -> datetime | None:
-        """When it began, where the rest of the clause says so."""
+        """When it began, where the beginning or the rest of the clause says so."""
         rest = _REST.match(self.said, at)
-        return _when(rest.group(), self.now) if rest else None
+        return _when(f"{self.opening} {rest.group() if rest else ''}", self.now)
 
 
 class _Phrase(NamedTuple):

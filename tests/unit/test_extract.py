@@ -517,6 +517,9 @@ def test_a_fact_is_valid_from_when_it_was_said_and_learnt_when_it_was_recorded()
     ("text", "since"),
     [
         ("I moved to Oslo yesterday.", NOW - timedelta(days=1)),
+        ("Yesterday I moved to Oslo.", NOW - timedelta(days=1)),
+        ("Last month I moved to Oslo.", NOW.replace(month=2)),
+        ("Two weeks ago, I moved to Oslo.", NOW - timedelta(days=14)),
         ("I moved to Oslo last week.", NOW - timedelta(days=7)),
         ("I moved to Oslo three days ago.", NOW - timedelta(days=3)),
         ("I moved to Oslo last month.", NOW.replace(month=2)),
