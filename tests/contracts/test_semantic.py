@@ -486,7 +486,7 @@ async def test_a_store_that_answers_is_healthy(memory: SemanticMemory) -> None:
 # --- Neo4j alone ---------------------------------------------------------------------------------
 
 
-def opened(url: str, seconds: float = 20) -> AbstractAsyncContextManager[SemanticMemory]:
+def opened(url: str, seconds: float = 20) -> AbstractAsyncContextManager[graph.Neo4jSemanticMemory]:
     return graph.open_neo4j(url, timeout=timedelta(seconds=seconds))
 
 
@@ -548,7 +548,8 @@ PARAMETERS = [
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 async def test_every_statement_finds_its_way_by_an_index(neo4j_url: str, statement: str) -> None:
-    async with opened(neo4j_url), cypher(neo4j_url) as session:
+    async with opened(neo4j_url) as memory, cypher(neo4j_url) as session:
+        await memory.migrate()
         plan = await _operators(session, getattr(graph, statement))
         assert any("IndexSeek" in operator for operator in plan)
         assert not any("Scan" in operator for operator in plan)
@@ -568,14 +569,16 @@ async def _operators(session, statement: str) -> list[str]:  # type: ignore[no-u
 
 
 async def test_a_graph_written_by_a_newer_version_is_refused(
-    neo4j_url: str, monkeypatch: pytest.MonkeyPatch
+    neo4j_url: str, scope: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(neo4j_url) as memory:
-        assert (await memory.health()).ok
+        assert await memory.facts(scope) == []
     monkeypatch.setattr(graph, "MIGRATIONS", ())  # an older trimem, on a server that others use
-    with pytest.raises(SchemaTooNew, match=r"version 1;.*up to 0"):
-        async with opened(neo4j_url):
-            pass
+    async with opened(neo4j_url) as older:
+        with pytest.raises(SchemaTooNew, match=r"version 1;.*up to 0"):
+            await older.facts(scope)
+        with pytest.raises(SchemaTooNew):
+            await older.apply(scope, says("ann", "likes", "tea"))
 
 
 @pytest.mark.parametrize(
@@ -588,19 +591,28 @@ async def test_a_url_that_cannot_be_one_is_refused(url: str) -> None:
             pass
 
 
-async def test_a_server_that_does_not_answer_is_named() -> None:
-    with pytest.raises(TierUnavailable, match="semantic") as caught:
-        async with opened(f"bolt://neo4j:hunter2@127.0.0.1:{free_port()}", seconds=1):
-            pass
-    assert caught.value.tier == "semantic"
-    assert "hunter2" not in str(caught.value)
-    assert caught.value.__cause__ is not None
+async def test_a_server_that_does_not_answer_is_named_by_every_call(scope: Scope) -> None:
+    async with opened(f"bolt://neo4j:hunter2@127.0.0.1:{free_port()}", seconds=1) as memory:
+        for call in (
+            memory.facts(scope),
+            memory.mentioned(scope, ["ann"], 5),
+            memory.apply(scope, says("ann", "likes", "tea")),
+            memory.clear(scope),
+        ):
+            with pytest.raises(TierUnavailable) as caught:
+                await call
+            assert caught.value.tier == "semantic"
+            assert "hunter2" not in str(caught.value)
+            assert caught.value.__cause__ is not None
+        health = await memory.health()
+        assert (health.part, health.ok) == ("semantic", False)
+        assert health.problem
+        assert "hunter2" not in health.problem
 
 
-async def test_a_wrong_password_is_said_without_saying_it(neo4j_url: str) -> None:
+async def test_a_wrong_password_is_said_without_saying_it(neo4j_url: str, scope: Scope) -> None:
     address = neo4j_url.rpartition("@")[2]
-    with pytest.raises(TierUnavailable) as caught:
-        async with opened(f"bolt://neo4j:hunter2@{address}"):
-            pass
-    assert "unauthorized" in str(caught.value)
+    async with opened(f"bolt://neo4j:hunter2@{address}") as memory:
+        with pytest.raises(TierUnavailable, match="unauthorized") as caught:
+            await memory.facts(scope)
     assert "hunter2" not in str(caught.value)
