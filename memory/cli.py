@@ -40,24 +40,31 @@ DONE, FAILED, USAGE, PARTIAL, BUSY = 0, 1, 2, 3, 4
 app = typer.Typer(
     name="trimem",
     help="A three-tier memory for LLM agents: working, episodic and semantic.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 snapshots_app = typer.Typer(
     help="Every context that was built: listed, shown, compared, replayed.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode=None,
 )
 app.add_typer(snapshots_app, name="snapshots")
+
+
+@app.callback()
+@snapshots_app.callback()
+def _help_when_alone(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        sys.stdout.write(context.get_help() + "\n")
 
 
 def main() -> NoReturn:
     """Run the command line and exit with its code. Errors of ours are one line on stderr."""
     console.prepare_streams()
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="trimem", standalone_mode=False)
     except typer.Exit as ended:
         code = ended.exit_code
     except typer.Abort:

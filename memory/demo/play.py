@@ -108,7 +108,8 @@ async def run(home: Path | None) -> int:
     async with Memory.open(folder, settings=settings, clock=clock) as memory:
         for part in await memory.health():
             state = "ok" if part.ok else f"not ok: {part.problem}"
-            console.print(out.said(f"  {part.part:<10} {part.version:<24} {state}"))
+            version = out.line(part.version, limit=24)
+            console.print(out.said(f"  {part.part:<10} {version:<24} {state}"))
         early = await _remember(console, memory, clock)
         clock.reach(TODAY)
         for number, person in enumerate(PEOPLE, start=2):
@@ -117,7 +118,8 @@ async def run(home: Path | None) -> int:
         clock.reach(NIGHT)
         await _night(console, memory)
         same = await _replay(console, memory, early)
-    _next(console, folder, tenant, early, time.monotonic() - began)
+    local = folder if _is_local(_servers(settings)) else None
+    _next(console, local, tenant, early, time.monotonic() - began)
     return 0 if same else 1
 
 
@@ -129,15 +131,24 @@ def _act(console: Console, number: int, title: str) -> None:
 def _opening(console: Console, folder: Path, settings: Settings) -> None:
     console.print("trimem: a memory in three tiers for LLM agents", style="bold")
     console.print("Six weeks of two people are played on their own clock. No LLM, no network.")
-    given = [
-        name
-        for name in ("journal", "redis", "chroma", "neo4j")
-        if getattr(settings, f"{name}_url") is not None
-    ]
-    if given:
-        console.print(out.said(f"Your servers: {', '.join(given)}; what else it takes: {folder}"))
-    else:
+    servers = _servers(settings)
+    if not servers:
         console.print(out.said(f"The local stack, started for you in {folder}:"))
+    elif _is_local(servers):
+        console.print(out.said(f"Your servers for {', '.join(servers)}; the rest in {folder}:"))
+    else:
+        console.print("On your servers:")
+
+
+def _servers(settings: Settings) -> list[str]:
+    """The stores for which the settings have a URL."""
+    names = ("journal", "redis", "chroma", "neo4j")
+    return [name for name in names if getattr(settings, f"{name}_url") is not None]
+
+
+def _is_local(servers: Sequence[str]) -> bool:
+    """Whether the local stack has a part in it."""
+    return not {"journal", "redis", "chroma"} <= set(servers)
 
 
 # --- 1 -----------------------------------------------------------------------------------------
@@ -361,18 +372,19 @@ async def _replay(console: Console, memory: Memory, early: Early) -> bool:
 # --- end ---------------------------------------------------------------------------------------
 
 
-def _next(console: Console, folder: Path, tenant: str, early: Early, took: float) -> None:
+def _next(console: Console, local: Path | None, tenant: str, early: Early, took: float) -> None:
     console.print()
     console.rule(Text(f"Done in {took:.0f} s. Try next", style="bold"), align="left")
     trimem = _program()
+    home = f"TRIMEM_HOME={quote(str(local))} " if local else ""
     for command in (
-        f"export TRIMEM_HOME={quote(str(folder))} TRIMEM_TENANT={tenant}",
+        f"export {home}TRIMEM_TENANT={tenant}",
         f"{trimem} facts -u maya --as-of 2026-01-20",
         f"{trimem} recall -u lin 老周",
         f'{trimem} context -u maya -s birthday-plans "Does Ngozi like fish?"',
         f"{trimem} snapshots replay -u maya {early.snapshot_id}",
         f"{trimem} import -u you conversations.json   # ChatGPT, Claude, …",
-        f"{trimem} down",
+        *([f"{trimem} down"] if local else []),
     ):
         console.print(out.said(f"  {command}"), soft_wrap=True)
 

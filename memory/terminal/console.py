@@ -88,8 +88,8 @@ def bar(description: str, *, shown: bool | None = None) -> Iterator[Callable[[fl
     task = progress.add_task(description, total=None)
 
     def moved(done: float, total: float) -> None:
-        progress.start()
         progress.update(task, completed=round(done), total=round(total))
+        progress.start()
 
     try:
         yield moved
