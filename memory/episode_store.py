@@ -566,10 +566,10 @@ def _unplaced(rows: Iterable[Any]) -> list[Unplaced]:
     ]
 
 
-def owners_with_other_lexicon(connection: Connection) -> list[int]:
-    """Users whose postings were made by other rules than today's."""
-    wanted = select(episode_owners.c.n).where(episode_owners.c.lexicon != LEXICON)
-    return list(connection.scalars(wanted.order_by(episode_owners.c.n)))
+def owners_with_other_lexicon(connection: Connection) -> list[Owner]:
+    """Users whose postings were made by other rules than today's, by number."""
+    wanted = select(*_OWNER_COLUMNS).where(episode_owners.c.lexicon != LEXICON)
+    return [_owner(row) for row in connection.execute(wanted.order_by(episode_owners.c.n))]
 
 
 def reindex(connection: Connection, owner_n: int) -> None:

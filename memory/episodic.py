@@ -562,8 +562,8 @@ class EpisodicMemory:
 
     async def _reindex_outdated(self) -> int:
         outdated = await self._journal.query(store.owners_with_other_lexicon)
-        for owner_n in outdated:
-            await self._journal.write(lambda c, n=owner_n: store.reindex(c, n))  # type: ignore[misc]
+        for user in outdated:
+            await self._write(user.owner, lambda c, n=user.n: store.reindex(c, n))  # type: ignore[misc]
         return len(outdated)
 
     async def _repair_index(self, layout: _Layout) -> Repaired:

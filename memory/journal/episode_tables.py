@@ -7,6 +7,7 @@
     owner_spaces     how many vectors of each space a user has
     episode_flaws    episodes without a vector: why, and how often it was tried
     postings         which episodes of a user say a term, how often, and how long they are
+    posted_terms     how many episodes of a user say a term
 
 Everything is keyed by the user's number first, so that no read depends on what others have. The
 number of an episode (`n`) never leaves the journal. A term is 64 bits of its hash: no text of the
@@ -116,5 +117,15 @@ postings = Table(
     Column("times", Integer, nullable=False),
     Column("words", Integer, nullable=False),
     PrimaryKeyConstraint("owner_n", "term", "n"),
+    sqlite_with_rowid=False,
+)
+
+posted_terms = Table(
+    "posted_terms",
+    metadata,
+    Column("owner_n", BigInteger, nullable=False),
+    Column("term", BigInteger, nullable=False),
+    Column("episodes", BigInteger, nullable=False),
+    PrimaryKeyConstraint("owner_n", "term"),
     sqlite_with_rowid=False,
 )

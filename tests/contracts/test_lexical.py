@@ -17,7 +17,7 @@ from memory.episodes import split
 from memory.errors import InvalidInput
 from memory.journal import Journal
 from memory.journal.schema import owner_of
-from memory.lexical import K1, B, LexicalIndex
+from memory.lexical import K1, READ, B, LexicalIndex
 from memory.models import RecordedMessage, Role, Scope
 from memory.text import terms
 
@@ -153,6 +153,23 @@ def bm25(query: str, texts: dict[str, str]) -> dict[str, float]:
             norm = tf + K1 * (1 - B + B * length / average)
             scores[key] = scores.get(key, 0.0) + idf * tf * (K1 + 1) / norm
     return scores
+
+
+async def test_a_rare_word_is_found_where_everything_else_is_said_all_the_time(
+    journal: Journal, index: LexicalIndex, scope: Scope
+) -> None:
+    common = [f"the daily report of team {n % 7} is done" for n in range(2 * READ)]
+    rare = "the daily report of team pelican is done"
+    texts = await store_texts(journal, scope, [rare, *common, "pelicans eat fish, says the report"])
+    for query in ("the daily report of team pelican", "pelican", "report pelican done"):
+        assert (await texts_found(index, scope, query, 2, texts))[0] == rare or query == "pelican"
+        assert rare in await texts_found(index, scope, query, 2, texts)
+    newest = await index.search(scope, "is the daily report done", 20)
+    assert len(newest) == 20
+    assert all("report" in texts[hit.id] for hit in newest)
+    expected = bm25("daily report pelican", texts)
+    for hit in await index.search(scope, "daily report pelican", 2):
+        assert hit.score == pytest.approx(expected[hit.id], abs=1e-6)
 
 
 async def test_equals_come_in_the_order_of_their_ids_wherever_they_are_cut(
