@@ -328,6 +328,8 @@ def test_the_scripts_tell_what_is_there_and_that_every_context_can_be_replayed(
     assert len(one["episodes"]) == 6
     verified = _script("snapshots.py", "--tenant", tenant, "--json")
     assert [(row["user"], row["verified"], row["corrupt"]) for row in verified] == [("ada", 1, [])]
+    night = _script("consolidate.py", "--user", "ada", "--dry-run", "--json")
+    assert (night["dry_run"], night["users"], night["episodes"]) == (True, 1, 6)
 
 
 @pytest.fixture
