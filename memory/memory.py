@@ -323,7 +323,7 @@ class UserMemory:
         return await self._parts.semantic.facts(
             self.scope,
             about=about,
-            predicate=predicate,
+            predicate=predicate and self._parts.registry.spelling(predicate),
             as_of=moment,
             known_at=known_at,
             history=history,
@@ -544,13 +544,14 @@ class Session:
     ) -> Context:
         """Everything the model should see for `message`, within `budget` tokens, and why.
 
-        `budget` covers all messages and `reserve`, the room left for the answer. `k` is the most
-        episodes that are recalled. The context is kept as a snapshot before it is returned.
+        `budget` covers all messages and `reserve`, the room left for the answer (by default the
+        settings', but no more than a quarter of the budget). `k` is the most episodes recalled. The context is kept as a snapshot before it is returned.
         Raises BudgetError when system, message and reserve alone do not fit; EmptyInput.
         """
         parts, user = self._parts, self._user
         new = _as_message(message, Role.USER).require_content()
         policy = parts.settings
+        budget = policy.budget if budget is None else budget
         warnings = await user._await_own_writes()
         now = parts.clock()
         (window, no_window), episodes, facts = await asyncio.gather(
@@ -569,8 +570,8 @@ class Session:
                 dropped=(*episodes.dropped, *facts.dropped),
                 unavailable=_all_named(no_window, *episodes.unavailable, *facts.unavailable),
                 warnings=warnings,
-                budget=policy.budget if budget is None else budget,
-                reserve=policy.reserve if reserve is None else reserve,
+                budget=budget,
+                reserve=min(policy.reserve, budget // 4) if reserve is None else reserve,
                 now=now,
             ),
             counter=parts.counter,

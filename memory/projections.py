@@ -187,8 +187,8 @@ class EpisodicProjection:
         self._episodic = episodic
 
     async def apply(self, events: Sequence[Event]) -> None:
-        for scope, messages in _by_scope(events):
-            await self._episodic.remember(scope, messages)
+        for scope, group in _by_scope(events):
+            await self._episodic.remember(scope, _messages(group))
 
 
 class ExtractProjection:
@@ -204,9 +204,11 @@ class ExtractProjection:
         self._written = written
 
     async def apply(self, events: Sequence[Event]) -> None:
-        for scope, messages in _by_scope(events):
+        for scope, group in _by_scope(events):
             found = [
-                fact for message in messages for fact in facts_in(message, registry=self._registry)
+                fact
+                for message in _messages(group)
+                for fact in facts_in(message, registry=self._registry)
             ]
             if found:
                 await self._journal.append(scope, fact_events(found), now=self._clock())
@@ -221,8 +223,8 @@ class SemanticProjection:
         self._semantic = semantic
 
     async def apply(self, events: Sequence[Event]) -> None:
-        for event in events:
-            await self._semantic.apply(event.scope, Assertion.from_json(event.body))
+        for scope, group in _by_scope(events):
+            await self._semantic.apply(scope, *(Assertion.from_json(each.body) for each in group))
 
 
 def fact_events(assertions: Iterable[Assertion]) -> list[NewEvent]:
@@ -238,18 +240,21 @@ def fact_events(assertions: Iterable[Assertion]) -> list[NewEvent]:
     ]
 
 
-def _by_scope(
-    events: Sequence[Event],
-) -> Iterable[tuple[Scope, list[RecordedMessage]]]:
+def _by_scope(events: Sequence[Event]) -> Iterable[tuple[Scope, list[Event]]]:
+    """The events of each user, in order. Users do not depend on one another."""
     ordered = sorted(events, key=lambda e: (e.scope.tenant, e.scope.user, e.position))
     for scope, group in groupby(ordered, key=lambda e: e.scope):
-        yield scope, [RecordedMessage.from_json(event.body) for event in group]
+        yield scope, list(group)
+
+
+def _messages(events: Iterable[Event]) -> list[RecordedMessage]:
+    return [RecordedMessage.from_json(event.body) for event in events]
 
 
 def _by_session(
     events: Sequence[Event],
 ) -> Iterable[tuple[tuple[Scope, str], list[RecordedMessage]]]:
-    for scope, messages in _by_scope(events):
-        ordered = sorted(messages, key=lambda message: (message.session, message.seq))
+    for scope, of_user in _by_scope(events):
+        ordered = sorted(_messages(of_user), key=lambda message: (message.session, message.seq))
         for session, group in groupby(ordered, key=lambda message: message.session):
             yield (scope, session), list(group)

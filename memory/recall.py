@@ -25,7 +25,7 @@ import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
@@ -259,20 +259,33 @@ def _coverage(query: str, best: str, texts: Iterable[str]) -> float:
 
     A term's share is 1 + log(1 + (n - df + 0.5) / (df + 0.5)) over the n texts that were found, so
     that one everyday word out of a long question is next to nothing. Whether one of the others
-    says it is looked up by its letters, which is quick and near enough for a share.
+    says it is looked up by its letters, which is quick and near enough for a share. Chinese words
+    that only ask need not be said.
     """
-    wanted = sorted(set(terms(query)))
+    wanted, asking = set(terms(query)), _only_asking(query)
     said = set(terms(best))
     folded = [_folded(text) for text in texts]
     n = len(folded)
     share = {}
-    for term in wanted:
+    for term in sorted(wanted):
         frequency = max(sum(term in text for text in folded), int(term in said))
         share[term] = 1.0 + math.log(1.0 + (n - frequency + 0.5) / (frequency + 0.5))
-    whole = math.fsum(share.values())
-    return math.fsum(share[term] for term in wanted if term in said) / whole if whole else 0.0
+    return max(_part(share, said, wanted), _part(share, said, wanted - asking))
 
 
+def _part(share: Mapping[str, float], said: Set[str], wanted: Set[str]) -> float:
+    whole = math.fsum(share[term] for term in wanted)
+    return math.fsum(share[term] for term in wanted & said) / whole if whole else 0.0
+
+
+def _only_asking(query: str) -> set[str]:
+    """The terms of a query's words that only ask."""
+    return {term for word in _ASKING.findall(query) for term in terms(word)}
+
+
+_ASKING: Final = re.compile(
+    "为什么|怎么样?|什么时候|什么|怎样|如何|哪里|哪儿|哪个|哪些|多少|有没有|是不是|能不能|会不会|请问"
+)
 _QUOTED: Final = re.compile(r"[\"“”„«「『]([^\"“”„«»「」『』\n]{3,80})[\"“”»」』]")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@/:#+\\-]*[A-Za-z0-9_+#]")
 _YEAR_OR_TIME: Final = re.compile(r"(?:1[89]|20)\d\d|\d{1,2}[:.]\d{2}|\d{1,2}(?:st|nd|rd|th)")
