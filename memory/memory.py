@@ -30,7 +30,7 @@ from memory import filters, recall
 from memory.chroma import open_chroma
 from memory.codec import content_id
 from memory.context import ContextParts, assemble, strip_fences
-from memory.embedding import Embedder, open_embedder
+from memory.embedding import Embedder, open_embedder, usable
 from memory.episodic import EpisodicMemory, Repaired
 from memory.errors import (
     AgentMemoryError,
@@ -74,7 +74,7 @@ from memory.semantic import names as entity_names
 from memory.semantic.predicates import Registry
 from memory.settings import Settings
 from memory.snapshots import Diff, Replay, Snapshots
-from memory.text import plain
+from memory.text import is_blank, plain
 from memory.times import as_utc
 from memory.tokens import TokenCounter
 from memory.worker import Lag, Worker
@@ -440,7 +440,7 @@ class UserMemory:
         self, query: str, *, k: int, accepts: Accepts | None, now: datetime
     ) -> Recall:
         """Episodes for the query; with a filter, looking on until k are found or all are seen."""
-        if not query.strip():
+        if is_blank(query):
             return Recall()
         parts, wanted = self._parts, max(CANDIDATES, 4 * k)
         vector, missing = await _or_named(_embed_query(parts.embedder, query))
@@ -545,8 +545,9 @@ class Session:
         """Everything the model should see for `message`, within `budget` tokens, and why.
 
         `budget` covers all messages and `reserve`, the room left for the answer (by default the
-        settings', but no more than a quarter of the budget). `k` is the most episodes recalled. The context is kept as a snapshot before it is returned.
-        Raises BudgetError when system, message and reserve alone do not fit; EmptyInput.
+        settings', but no more than a quarter of the budget). `k` is the most episodes recalled.
+        The context is kept as a snapshot before it is returned. Raises BudgetError when system,
+        message and reserve alone do not fit; EmptyInput.
         """
         parts, user = self._parts, self._user
         new = _as_message(message, Role.USER).require_content()
@@ -615,9 +616,8 @@ async def _open_parts(
     opening = asyncio.create_task(_embedder(stack, settings, given))
     stack.push_async_callback(_cancel, [opening])
     urls = await _store_urls(stack, folder, settings)
-    counter = await asyncio.to_thread(
-        TokenCounter, settings.model, tokenizer_dir=settings.tokenizer_dir
-    )
+    counter = TokenCounter(settings.model, tokenizer_dir=settings.tokenizer_dir)
+    stack.push_async_callback(_cancel, [asyncio.create_task(asyncio.to_thread(counter.count, ""))])
     journal = await stack.enter_async_context(Journal.open(urls.journal, timeout=settings.timeout))
     redis = await stack.enter_async_context(open_redis(urls.redis, timeout=settings.timeout))
     chroma = await stack.enter_async_context(open_chroma(urls.chroma, timeout=settings.timeout))
@@ -788,6 +788,8 @@ async def _nothing() -> Recall:
 
 async def _embed_query(embedder: Embedder, query: str) -> NDArray[np.float32]:
     vectors = await embedder.embed([plain(query)], role="query")
+    if problem := usable(vectors, 1, embedder.dims)[0]:
+        raise EmbeddingFailed(f"the question has no vector: {problem}")
     vector: NDArray[np.float32] = vectors[0]
     return vector
 

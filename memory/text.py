@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 LEXICON = 1
 """The version of the rules in `terms`."""
@@ -165,6 +166,14 @@ def terms(text: str) -> list[str]:
 
     The same rules serve documents and queries. Never empty strings; no surrogates, no NUL.
     """
+    return list(_remembered(text) if len(text) <= _SHORT else _terms(text))
+
+
+_SHORT = 500
+"""Characters of a text whose terms are remembered: facts and questions come again and again."""
+
+
+def _terms(text: str) -> list[str]:
     found: list[str] = []
     for match in _TOKEN.finditer(_folded(plain(text))):
         run = match["unspaced"]
@@ -173,6 +182,9 @@ def terms(text: str) -> list[str]:
         else:
             found.extend(_word_terms(match["word"]))
     return found
+
+
+_remembered = lru_cache(maxsize=4_096)(_terms)
 
 
 def _folded(text: str) -> str:

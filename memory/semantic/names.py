@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from memory.codec import digest, encode
 
@@ -25,6 +26,7 @@ _VARIATION_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+@lru_cache(maxsize=16_384)  # the same few names come with every question
 def key(name: str) -> str:
     """The normal form of a name: NFKC, case-folded, invisible characters out, spaces folded.
 
