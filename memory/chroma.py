@@ -1,9 +1,8 @@
 """Chroma over its HTTP interface (version 2), as much of it as an index of vectors needs.
 
 A collection holds ids, vectors and, in the field `user`, whose they are: nothing else. All of it
-can be made again from the journal. The chromadb package is the server; its client is not used:
-importing it takes longer than everything else together, and each call costs more than the search
-(docs/decisions/chroma-client.md).
+can be made again from the journal. The chromadb package is the server; its client is not used,
+because importing it takes longer than opening all else (docs/decisions/0013-chroma-client.md).
 
 Collections are named here; the server's ids for them are looked up once and again when the server
 no longer knows one. Every request can be sent twice without harm, so one that broke with its
@@ -104,7 +103,7 @@ class Chroma:
             collection,
             "query",
             {
-                "query_embeddings": [vector.tolist()],
+                "query_embeddings": [_short(vector)],
                 "n_results": k,
                 "where": {USER: user} if user is not None else None,
                 "include": ["distances"],
@@ -246,6 +245,13 @@ def _complaint(answer: httpx.Response) -> str:
         return f"{answer.status_code} {answer.json()['message']}"
     except (ValueError, KeyError, TypeError):
         return f"{answer.status_code} {answer.text[:200]!r}"
+
+
+def _short(vector: NDArray[np.float32]) -> list[float]:
+    """A vector to search for, in as few digits as its precision needs: half the JSON."""
+    wide = vector.astype(np.float64)
+    rounded: list[float] = (wide / np.linalg.norm(wide)).round(7).tolist()
+    return rounded
 
 
 def _base64(vector: NDArray[np.float32]) -> str:

@@ -6,7 +6,7 @@
 NAMESPACE is drawn once for each journal, so that two journals can share a server; SPACE stands for
 the embedder, so that vectors of two embedders never meet. A filter on a collection costs in
 proportion to all that is in it, which is why there are shards, and why a large user is alone
-(docs/decisions/vector-layout.md).
+(docs/decisions/0009-vector-layout.md).
 
 The journal is written first: rows, vectors and postings in one transaction. Then the vectors go to
 Chroma, which can lose all of them, since `repair` and `rebuild` bring them back without embedding
@@ -181,7 +181,7 @@ class EpisodicMemory:
             store.add(connection, user.n, rows, layout.space)
             return user._replace(active=user.active + len(rows))
 
-        return await self._write(owner, work)
+        return await self._write(owner, work, durable=False)
 
     async def _place_remembered(
         self,
@@ -508,7 +508,7 @@ class EpisodicMemory:
                 store.note_flaws(connection, bad)
                 return store.made_owner(connection, owner)
 
-            user = await self._write(owner, work)
+            user = await self._write(owner, work, durable=False)
             active = {one.id: good[one.n] for one, _ in results if one.n in good}
             archived = {one.id for one, _ in results if one.archived}
             vectors = {key: vector for key, vector in active.items() if key not in archived}
@@ -666,9 +666,13 @@ class EpisodicMemory:
         owner = owner_of(scope)
         return await self._journal.query(lambda connection: work(connection, owner))
 
-    async def _write(self, owner: bytes, work: Callable[[Connection], T]) -> T:
-        """`work` in a transaction; those of one user take turns."""
-        return await self._journal.write(work, alone=f"episodes {owner.hex()}")
+    async def _write(
+        self, owner: bytes, work: Callable[[Connection], T], *, durable: bool = True
+    ) -> T:
+        """`work` in a transaction; those of one user take turns. Not `durable` is what can be done
+        again: a power cut undoes it in order of commit, so together with the cursor after it."""
+        alone = f"episodes {owner.hex()}"
+        return await self._journal.write(work, alone=alone, durable=durable)
 
 
 class _Outcome(NamedTuple):

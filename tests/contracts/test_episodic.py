@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from memory.journal import Journal
 from memory.lexical import Hit, LexicalIndex
 from memory.local import LocalStack
 from memory.models import Episode, Message, RecordedMessage, Role, Scope
+from tests.proxy import proxy
 from tests.stub_embedder import FAILS, StubEmbedder
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -538,6 +540,51 @@ async def test_without_chroma_episodes_are_in_the_journal_and_remembered_again_t
     await episodic.remember(scope, messages)
     assert len(embedder.embedded) == 5
     assert len(await episodic.nearest(scope, embedder._vector("note"), 5)) == 5
+
+
+async def test_dropped_connections_are_not_noticed_and_answers_that_do_not_come_are_errors(
+    place: Place, episodic: EpisodicMemory, embedder: StubEmbedder, scope: Scope
+) -> None:
+    await episodic.remember(scope, await record(place, scope, sentences(5)))
+    vector = embedder._vector("note")
+    server = urlsplit(place.chroma_url)
+    async with (
+        proxy(server.hostname or "", server.port or 0) as between,
+        open_chroma(f"http://127.0.0.1:{between.port}", timeout=timedelta(seconds=2)) as chroma,
+    ):
+        far = EpisodicMemory(place.journal, chroma, embedder)
+        before = await far.nearest(scope, vector, 5)
+        assert len(before) == 5
+        between.drop()
+        assert same(await far.nearest(scope, vector, 5), before)
+        between.freeze()
+        with pytest.raises(TierUnavailable, match="no answer in time"):
+            await far.nearest(scope, vector, 5)
+        between.thaw()
+        assert same(await far.nearest(scope, vector, 5), before)
+
+
+async def test_a_search_that_is_given_up_leaves_no_answer_for_the_next(
+    place: Place, episodic: EpisodicMemory, embedder: StubEmbedder, scope: Scope
+) -> None:
+    other = Scope.of(scope.tenant, "other")
+    for who, words in ((scope, "ada alone"), (other, "ben alone")):
+        await episodic.remember(who, await record(place, who, [f"{words} {n}" for n in range(5)]))
+    vector = embedder._vector("alone")
+    own = {one.id for one in await episodic.all(other)}
+    server = urlsplit(place.chroma_url)
+    async with (
+        proxy(server.hostname or "", server.port or 0) as between,
+        open_chroma(f"http://127.0.0.1:{between.port}", timeout=TIMEOUT) as chroma,
+    ):
+        far = EpisodicMemory(place.journal, chroma, embedder)
+        assert {hit.id for hit in await far.nearest(other, vector, 5)} == own
+        between.delay = timedelta(milliseconds=50)
+        for _ in range(5):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.02):
+                    await far.nearest(scope, vector, 5)
+            assert {hit.id for hit in await far.nearest(other, vector, 5)} == own
 
 
 async def test_a_lost_index_is_an_error_until_a_repair_brings_it_back(
