@@ -28,6 +28,9 @@ POLL = timedelta(seconds=5)
 FIRST_PAUSE = timedelta(milliseconds=200)
 LONGEST_PAUSE = timedelta(seconds=30)
 LEASE_POLL = timedelta(milliseconds=20)
+GATHER = timedelta(milliseconds=15)
+"""How long a worker lets writes gather, so that many come in one batch. Nobody waits for it: a
+reader who does makes it start at once."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +70,8 @@ class Worker:
         self._requested = 1  # what an earlier process left behind
         self._reached = 0
         self._wake = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._readers = 0
         self._moved = asyncio.Condition()
 
     def request(self) -> int:
@@ -82,16 +87,25 @@ class Worker:
 
     async def reached(self, ticket: int, timeout: timedelta) -> bool:
         """Wait for a ticket. False when the store is failing or the time is up."""
+        if self._reached >= ticket:
+            return True
+        self._readers += 1
+        self._hurry.set()
         try:
             async with asyncio.timeout(timeout.total_seconds()), self._moved:
                 await self._moved.wait_for(lambda: self._reached >= ticket or bool(self.error))
         except TimeoutError:
             return False
+        finally:
+            self._readers -= 1
         return self._reached >= ticket
 
     async def run(self) -> None:
         pause = FIRST_PAUSE
         while True:
+            if not self._readers:
+                self._hurry.clear()
+                await _within(self._hurry, GATHER)
             ticket = self._requested
             self._wake.clear()
             try:
@@ -101,7 +115,7 @@ class Worker:
                 self._wake.set()
             except Exception as error:
                 await self._say(error)
-                await self._rest(pause)
+                await _within(self._wake, pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
                 continue
             else:
@@ -111,7 +125,7 @@ class Worker:
                     self._reached = max(self._reached, ticket)
                     self._moved.notify_all()
             if self._requested == ticket:
-                await self._rest(POLL)
+                await _within(self._wake, POLL)
 
     async def lag(self) -> Lag:
         name = self.projection.name
@@ -166,9 +180,11 @@ class Worker:
             self.error = said
             self._moved.notify_all()
 
-    async def _rest(self, longest: timedelta) -> None:
-        try:
-            async with asyncio.timeout(longest.total_seconds()):
-                await self._wake.wait()
-        except TimeoutError:
-            return
+
+async def _within(event: asyncio.Event, longest: timedelta) -> None:
+    """Wait for an event, but no longer than that."""
+    try:
+        async with asyncio.timeout(longest.total_seconds()):
+            await event.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,166 @@
+"""A worker brings every event to its projection, in order, whatever goes wrong on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from memory.errors import TierUnavailable
+from memory.journal import Event, Journal, NewEvent
+from memory.models import Scope
+from memory.worker import ATTEMPTS, Worker
+
+NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
+PATIENCE = timedelta(seconds=20)
+ADA = Scope.of("default", "ada")
+
+
+class Notebook:
+    """A projection that writes down what it is given; some numbers it cannot take."""
+
+    name = "notebook"
+    kinds = ("note",)
+
+    def __init__(self) -> None:
+        self.written: list[int] = []
+        self.refuses: set[int] = set()
+        self.refused = 0
+        self.is_down = False
+        self.batches: list[int] = []
+        self.busy = 0
+        self.most_busy = 0
+
+    async def apply(self, events: Sequence[Event]) -> None:
+        self.busy += 1
+        self.most_busy = max(self.most_busy, self.busy)
+        try:
+            await asyncio.sleep(0)
+            numbers = [int(str(event.body["number"])) for event in events]
+            if self.is_down:
+                raise TierUnavailable("notebook", "nobody there")
+            if self.refuses & set(numbers):
+                self.refused += 1
+                raise ValueError("cannot take this")
+            self.batches.append(len(numbers))
+            self.written += numbers
+        finally:
+            self.busy -= 1
+
+
+@pytest.fixture
+async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
+    async with Journal.open(f"sqlite:///{tmp_path / 'journal.db'}", timeout=PATIENCE) as opened:
+        yield opened
+
+
+async def note(journal: Journal, *numbers: int) -> None:
+    events = [
+        NewEvent(kind="note", key=f"note:{number}", body={"number": number}, event_time=NOW)
+        for number in numbers
+    ]
+    await journal.append(ADA, events, now=NOW)
+
+
+@asynccontextmanager
+async def working(journal: Journal, notebook: Notebook) -> AsyncIterator[Worker]:
+    worker = Worker(journal, notebook, lambda: NOW)
+    task = asyncio.create_task(worker.run())
+    try:
+        yield worker
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_is_written_before_a_ticket_has_been_applied_when_it_is_reached(
+    journal: Journal,
+) -> None:
+    notebook = Notebook()
+    await note(journal, 0)
+    async with working(journal, notebook) as worker:
+        for number in range(1, 20):
+            await note(journal, number)
+            assert await worker.reached(worker.request(), PATIENCE)
+            assert notebook.written == list(range(number + 1))
+
+
+async def test_other_kinds_of_event_are_passed_over(journal: Journal) -> None:
+    notebook = Notebook()
+    other = NewEvent(kind="other", key="other", body={}, event_time=NOW)
+    await journal.append(ADA, [other], now=NOW)
+    await note(journal, 1)
+    async with working(journal, notebook) as worker:
+        assert await worker.reached(worker.request(), PATIENCE)
+    assert notebook.written == [1]
+
+
+async def test_one_event_that_cannot_be_applied_is_set_aside_and_the_rest_goes_on(
+    journal: Journal,
+) -> None:
+    notebook = Notebook()
+    notebook.refuses = {3}
+    await note(journal, *range(6))
+    async with working(journal, notebook) as worker:
+        assert await worker.reached(worker.request(), PATIENCE)
+        lag = await worker.lag()
+    assert notebook.written == [0, 1, 2, 4, 5]
+    assert notebook.refused == 1 + ATTEMPTS
+    assert (lag.behind, lag.parked) == (0, 1)
+    (parked,) = await journal.parked("notebook")
+    assert "cannot take this" in parked.reason
+
+
+async def test_a_store_that_is_down_is_said_and_loses_nothing(journal: Journal) -> None:
+    notebook = Notebook()
+    notebook.is_down = True
+    await note(journal, 1, 2)
+    async with working(journal, notebook) as worker:
+        assert not await worker.reached(worker.request(), PATIENCE)
+        assert "nobody there" in worker.error
+        assert (await worker.lag()).behind == 2
+        notebook.is_down = False
+        ticket = worker.request()
+        while worker.error:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert await worker.reached(ticket, PATIENCE)
+        assert (await worker.lag()).error == ""
+    assert notebook.written == [1, 2]
+    assert await journal.parked("notebook") == []
+
+
+async def test_a_batch_comes_again_when_nobody_wrote_down_how_far_it_was(journal: Journal) -> None:
+    notebook = Notebook()
+    await note(journal, 1, 2)
+    async with working(journal, notebook) as worker:
+        assert await worker.reached(worker.request(), PATIENCE)
+    await journal.reset("notebook")
+    async with working(journal, notebook) as worker:
+        assert await worker.reached(worker.request(), PATIENCE)
+    assert notebook.written == [1, 2, 1, 2]
+
+
+async def test_only_one_worker_at_a_time_is_at_a_projection(journal: Journal) -> None:
+    notebook = Notebook()
+    async with working(journal, notebook) as one, working(journal, notebook) as other:
+        for number in range(30):
+            await note(journal, number)
+            one.request()
+            other.request()
+        assert await one.reached(one.request(), PATIENCE)
+        assert await other.reached(other.request(), PATIENCE)
+    assert notebook.written == list(range(30))
+    assert notebook.most_busy == 1
+
+
+async def test_many_writes_come_in_few_batches(journal: Journal) -> None:
+    notebook = Notebook()
+    async with working(journal, notebook) as worker:
+        await asyncio.gather(*(note(journal, number) for number in range(200)))
+        assert await worker.reached(worker.request(), PATIENCE)
+    assert sorted(notebook.written) == list(range(200))
+    assert len(notebook.batches) <= 20
