@@ -4,8 +4,9 @@
 a graph. `timeline` decides what an assertion changes, `extract` reads assertions out of messages.
 """
 
-from memory.semantic.base import SemanticMemory, open_semantic
+from memory.semantic.base import SemanticMemory
 from memory.semantic.names import SELF
+from memory.semantic.open import open_semantic
 from memory.semantic.predicates import Predicate, Registry, render
 
 __all__ = ["SELF", "Predicate", "Registry", "SemanticMemory", "open_semantic", "render"]

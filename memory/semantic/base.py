@@ -7,14 +7,12 @@ were applied are remembered by id, so that applying one again changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from memory.codec import decode, encode
 from memory.errors import Corrupt, InvalidInput
-from memory.journal import Journal
 from memory.models import Assertion, Fact, Health, JsonObject, Scope
 from memory.semantic import names
 from memory.semantic.predicates import key as predicate_key
@@ -72,27 +70,6 @@ class SemanticMemory(Protocol):
         ...
 
     async def health(self) -> Health: ...
-
-
-def open_semantic(
-    url: str | None, journal: Journal, *, timeout: timedelta
-) -> AbstractAsyncContextManager[SemanticMemory]:
-    """The store that the URL names (bolt://, neo4j://, +s, +ssc), or the journal's own tables.
-
-    `timeout` is the longest that one operation waits. Raises ConfigurationError for another URL.
-    """
-    if url is None:
-        return _in_journal(journal)
-    from memory.semantic.neo4j import open_neo4j  # the driver costs 0.1 s to import
-
-    return open_neo4j(url, timeout=timeout)
-
-
-@asynccontextmanager
-async def _in_journal(journal: Journal) -> AsyncIterator[SemanticMemory]:
-    from memory.semantic.sql import open_sql  # its tables join the journal's MetaData
-
-    yield open_sql(journal)
 
 
 # --- a version as stores keep it ---------------------------------------------------------------
