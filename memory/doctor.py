@@ -23,7 +23,7 @@ from memory.journal import Journal
 from memory.local import default_folder, local_stack, stack_status
 from memory.models import Health
 from memory.redis_url import open_redis
-from memory.semantic.base import open_semantic
+from memory.semantic import open_semantic
 from memory.settings import Settings
 from memory.tokens import TokenCounter
 from memory.working import WorkingMemory
