@@ -300,12 +300,17 @@ def _shortened_to(room: int, text: str, cost: Callable[[str], int]) -> str:
 def _conversation(
     parts: ContextParts, history: _History, wanted: _Candidates, room: int, count: Count
 ) -> tuple[_Section, windows.Fit[Message]]:
-    """The summary and the turns. In the middle of a turn, what it needs goes before all else."""
+    """The summary and the turns. In the middle of a turn, what it needs goes before all else.
+
+    Room is kept for memory as far as the turns do not say the same already.
+    """
 
     def attempt(policy: ContextPolicy) -> tuple[_Section, windows.Fit[Message]]:
         summary = _summary(parts.window.summary, int(policy.summary * room), count)
         left = room - summary.tokens
-        return summary, _turns(parts, history, left - wanted.guaranteed(left, policy), count)
+        turns = _turns(parts, history, left, count)
+        guaranteed = wanted.without(turns, parts.message).guaranteed(left, policy)
+        return summary, _turns(parts, history, left - guaranteed, count) if guaranteed else turns
 
     try:
         return attempt(parts.policy)

@@ -535,7 +535,7 @@ class Session:
 
     async def build_context(
         self,
-        message: Given,
+        message: Given | None,
         *,
         budget: int | None = None,
         system: str | None = None,
@@ -546,19 +546,23 @@ class Session:
 
         `budget` covers all messages and `reserve`, the room left for the answer (by default the
         settings', but no more than a quarter of the budget). `k` is the most episodes recalled.
-        The context is kept as a snapshot before it is returned. Raises BudgetError when system,
-        message and reserve alone do not fit; EmptyInput.
+        The context is kept as a snapshot before it is returned.
+
+        In the middle of a turn, `message` is the tool's result, or None when the result is
+        recorded already; what is recalled then answers what the user asked last. Raises
+        BudgetError when system, message and reserve alone do not fit; EmptyInput.
         """
         parts, user = self._parts, self._user
-        new = _as_message(message, Role.USER).require_content()
+        new = None if message is None else _as_message(message, Role.USER).require_content()
         policy = parts.settings
         budget = policy.budget if budget is None else budget
         warnings = await user._await_own_writes()
         now = parts.clock()
+        asked = await self._asked(new)
         (window, no_window), episodes, facts = await asyncio.gather(
             self._window(),
-            user._episodes(new.text, k=k or policy.recall_k, accepts=None, now=now),
-            user._known(new.text, now=now),
+            user._episodes(asked, k=k or policy.recall_k, accepts=None, now=now),
+            user._known(asked, now=now),
         )
         warnings += await user._other_spaces()
         context = assemble(
@@ -592,6 +596,14 @@ class Session:
     async def messages(self, *, after_seq: int = 0) -> list[RecordedMessage]:
         """Every message that was ever recorded here, oldest first."""
         return await self._parts.journal.messages(self.scope, self.name, after_seq=after_seq)
+
+    async def _asked(self, new: Message | None) -> str:
+        """What memory is to answer: the new message, or in the middle of a turn the user's last."""
+        if new is not None and new.role is not Role.TOOL:
+            return new.text
+        window, _ = await self._window()
+        users = (message.text for message in reversed(window.messages) if message.role is Role.USER)
+        return next(users, "")
 
     async def _window(self) -> tuple[Window, str | None]:
         """The window; from the journal, and naming the tier, when Redis does not answer."""
