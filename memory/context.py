@@ -79,6 +79,8 @@ class ContextParts:
     system: str | None = None
     facts: Sequence[Recalled] = ()
     episodes: Sequence[Recalled] = ()
+    k: int | None = None
+    """The most episodes that are shown, of those that the turns do not say already; None: all."""
     dropped: Sequence[Dropped] = ()
     unavailable: Sequence[str] = ()
     warnings: Sequence[str] = ()
@@ -100,7 +102,7 @@ def assemble(parts: ContextParts, *, counter: TokenCounter) -> Context:
     wanted = _Candidates.of(parts, counter)
     summary, turns = _conversation(parts, history, wanted, room, count)
     room -= summary.tokens + turns.tokens
-    memory = _memory(wanted.without(turns, parts.message), room, parts, count)
+    memory = _memory(wanted.beside(turns, parts), room, parts, count)
 
     messages = _in_order(parts, head, summary, turns, memory)
     return Context(
@@ -309,7 +311,7 @@ def _conversation(
         summary = _summary(parts.window.summary, int(policy.summary * room), count)
         left = room - summary.tokens
         turns = _turns(parts, history, left, count)
-        guaranteed = wanted.without(turns, parts.message).guaranteed(left, policy)
+        guaranteed = wanted.beside(turns, parts).guaranteed(left, policy)
         return summary, _turns(parts, history, left - guaranteed, count) if guaranteed else turns
 
     try:
@@ -422,10 +424,10 @@ class _Candidates(NamedTuple):
         share = max(int(policy.memory * room), min(_A_LITTLE, room // 2) if policy.memory else 0)
         return min(_AROUND + sum(line.tokens for line in lines), share)
 
-    def without(self, turns: windows.Fit[Message], message: Message | None) -> _Candidates:
-        """Without the episodes that are among the turns, or say what the new message says."""
+    def beside(self, turns: windows.Fit[Message], parts: ContextParts) -> _Candidates:
+        """The best `k` episodes that are not among the turns, nor say what the new message says."""
         present = {m.id for m in turns.kept if isinstance(m, RecordedMessage)}
-        asked = same_words(message.text) if message is not None else None
+        asked = same_words(parts.message.text) if parts.message is not None else None
         kept: list[_Line] = []
         dropped: list[Dropped] = []
         for line in self.episodes:
@@ -435,9 +437,18 @@ class _Candidates(NamedTuple):
                 dropped.append(_miss(line, "it says the same as the new message"))
             else:
                 kept.append(line)
-        return _Candidates(self.facts, tuple(kept), tuple(dropped))
+        k = len(kept) if parts.k is None else parts.k
+        reason = f"{len(kept)} were found beside the turns; the best {k} are shown"
+        beyond = [_miss(line, reason) for line in kept[k:]]
+        return _Candidates(
+            self.facts,
+            tuple(kept[:k]),
+            (*dropped[:_NEAR_MISSES], *beyond[:_NEAR_MISSES]),
+        )
 
 
+_NEAR_MISSES: Final = 5
+"""The most episodes that are reported for one reason that is not about room."""
 _AROUND: Final = 80
 """Tokens that are enough for what stands around the lines of a memory block."""
 _A_LITTLE: Final = 120

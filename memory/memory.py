@@ -295,9 +295,7 @@ class UserMemory:
         parts = self._parts
         narrowed = _narrowed(where, session, agent)
         accepts = filters.compile(narrowed) if narrowed else None
-        k = parts.settings.recall_k if k is None else k
-        if k < 1:
-            raise InvalidInput(f"k must be at least 1, not {k}")
+        k = parts.settings.recall_k if k is None else _at_least_one(k)
         warnings = await self._await_own_writes()
         now = parts.clock()
         episodes, facts = await asyncio.gather(
@@ -437,12 +435,15 @@ class UserMemory:
     # --- arms of recall -------------------------------------------------------------------------
 
     async def _episodes(
-        self, query: str, *, k: int, accepts: Accepts | None, now: datetime
+        self, query: str, *, k: int, accepts: Accepts | None, now: datetime, beside: int = 0
     ) -> Recall:
-        """Episodes for the query; with a filter, looking on until k are found or all are seen."""
+        """Episodes for the query; with a filter, looking on until k are found or all are seen.
+
+        `beside` is how many more are wanted, because so many may be known to the reader already.
+        """
         if is_blank(query):
             return Recall()
-        parts, wanted = self._parts, max(CANDIDATES, 4 * k)
+        parts, wanted = self._parts, max(CANDIDATES, 4 * k) + beside
         vector, missing = await _or_named(_embed_query(parts.embedder, query))
         while True:
             (dense, silent), lexical = await asyncio.gather(
@@ -462,7 +463,7 @@ class UserMemory:
                 break
             wanted *= 4
         ranked, dropped = recall.fuse(
-            dense or (), lexical, kept, query=query, k=k, now=now, policy=parts.policy
+            dense or (), lexical, kept, query=query, k=k + beside, now=now, policy=parts.policy
         )
         return Recall(
             items=tuple(ranked),
@@ -557,11 +558,12 @@ class Session:
         policy = parts.settings
         budget = policy.budget if budget is None else budget
         warnings = await user._await_own_writes()
+        k = policy.recall_k if k is None else _at_least_one(k)
         now = parts.clock()
-        asked = await self._asked(new)
-        (window, no_window), episodes, facts = await asyncio.gather(
-            self._window(),
-            user._episodes(asked, k=k or policy.recall_k, accepts=None, now=now),
+        window, no_window = await self._window()
+        asked = _asked(new, window)
+        episodes, facts = await asyncio.gather(
+            user._episodes(asked, k=k, beside=len(window.messages), accepts=None, now=now),
             user._known(asked, now=now),
         )
         warnings += await user._other_spaces()
@@ -572,6 +574,7 @@ class Session:
                 message=new,
                 facts=facts.items,
                 episodes=episodes.items,
+                k=k,
                 dropped=(*episodes.dropped, *facts.dropped),
                 unavailable=_all_named(no_window, *episodes.unavailable, *facts.unavailable),
                 warnings=warnings,
@@ -596,14 +599,6 @@ class Session:
     async def messages(self, *, after_seq: int = 0) -> list[RecordedMessage]:
         """Every message that was ever recorded here, oldest first."""
         return await self._parts.journal.messages(self.scope, self.name, after_seq=after_seq)
-
-    async def _asked(self, new: Message | None) -> str:
-        """What memory is to answer: the new message, or in the middle of a turn the user's last."""
-        if new is not None and new.role is not Role.TOOL:
-            return new.text
-        window, _ = await self._window()
-        users = (message.text for message in reversed(window.messages) if message.role is Role.USER)
-        return next(users, "")
 
     async def _window(self) -> tuple[Window, str | None]:
         """The window; from the journal, and naming the tier, when Redis does not answer."""
@@ -749,6 +744,20 @@ def _as_message(given: Given, role: Role | None) -> Message:
             raise InvalidInput("a message needs a role: give a mapping or a Message")
         return Message(role=role, content=given)
     return Message.parse(given)
+
+
+def _asked(new: Message | None, window: Window) -> str:
+    """What memory is to answer: the new message, or in the middle of a turn the user's last."""
+    if new is not None and new.role is not Role.TOOL:
+        return new.text
+    users = (message.text for message in reversed(window.messages) if message.role is Role.USER)
+    return next(users, "")
+
+
+def _at_least_one(k: int) -> int:
+    if k < 1:
+        raise InvalidInput(f"k must be at least 1, not {k}")
+    return k
 
 
 def _as_recorded(message: Message, event_time: datetime | None) -> Message:

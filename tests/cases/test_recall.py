@@ -1,0 +1,202 @@
+"""Recall: what is found, what is not, and that a memory does not feed on itself."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from memory import Memory
+from memory.embedding import Embedder
+from memory.memory import UserMemory
+from memory.models import Recall
+from memory.recall import RecallPolicy
+from tests.behaviour.conftest import Open
+
+PATIENCE = timedelta(seconds=30)
+
+
+def texts(recalled: Recall) -> list[str]:
+    return [item.text for item in recalled.items if item.tier == "episodic"]
+
+
+async def say(user: UserMemory, *said: str, session: str = "notes") -> None:
+    await user.session(session).record(
+        messages=[{"role": "user", "content": text} for text in said]
+    )
+
+
+async def test_asking_for_more_than_is_stored_gives_what_is_stored(memory: Memory) -> None:
+    """REC-01"""
+    newcomer, u2 = memory.user("u1"), memory.user("u2")
+    said = [f"The kayak trip number {n} went round the island." for n in range(3)]
+    await say(u2, *said)
+    assert (await newcomer.recall("kayak trip", k=10)).items == ()
+    assert set(texts(await u2.recall("kayak trip", k=10))) == set(said)
+    context = await newcomer.session("first").build_context("x")
+    assert [message["content"] for message in context.messages] == ["x"]
+
+
+GARDEN_AND_TAX = [
+    "The tomatoes need water every second day in July.",
+    "The roses by the fence have black spots.",
+    "Slugs ate all the lettuce last week.",
+    "I sowed carrots in the raised bed in April.",
+    "The apple tree was pruned in February.",
+    "Compost goes on the beds before the first frost.",
+    "The hedge must not be cut while birds are nesting.",
+    "Lavender wants sun and very little water.",
+    "The greenhouse window sticks when it is hot.",
+    "Aphids are back on the broad beans.",
+    "My tax return is due at the end of May.",
+    "The accountant wants the receipts in one folder.",
+    "The commuter allowance was refused last year.",
+    "I paid 412 euros of back taxes in March.",
+    "The home office counts for twelve hundred euros.",
+    "Donations go into the second annex of the form.",
+    "The tax office moved to Mill Street.",
+    "无花果树今年结了很多果子。",
+    "我把税务发票放在蓝色文件夹里。",
+    "菜园的水管漏水了，要换一根。",
+]
+
+
+async def test_nothing_unrelated_is_injected_and_short_questions_are_answered(
+    memory: Memory,
+) -> None:
+    """REC-07"""
+    user = memory.user("u1")
+    await say(user, *GARDEN_AND_TAX)
+    floor = RecallPolicy().floor
+    for query in ("flurb qwzx vantic", "hello", "你好"):
+        recalled = await user.recall(query)
+        assert recalled.items == ()
+        context = await user.session("empty").build_context(query)
+        assert context.tokens.episodes == 0
+        assert [message["content"] for message in context.messages] == [query]
+    for query, wanted in {
+        "black spots": "The roses by the fence have black spots.",
+        "commuter allowance": "The commuter allowance was refused last year.",
+        "税务发票": "我把税务发票放在蓝色文件夹里。",
+        "水管 漏水": "菜园的水管漏水了，要换一根。",
+    }.items():
+        recalled = await user.recall(query)
+        assert wanted in texts(recalled)[:3]
+        assert all(item.score >= floor for item in recalled.items if item.tier == "episodic")
+        context = await user.session("empty").build_context(query)
+        assert wanted in context.text
+        below = [miss for miss in recalled.dropped if "below the floor" in miss.reason]
+        assert all(miss.score < floor for miss in below)
+        assert all(f"{floor:.2f}" in miss.reason for miss in below)
+    unsure = await user.recall("Which of my many neighbours borrowed the long ladder in autumn?")
+    below = [miss for miss in unsure.dropped if "below the floor" in miss.reason]
+    assert below
+    assert all(miss.reason.split()[-2].isdigit() for miss in below)  # "…, as 20 were"
+
+
+async def test_chinese_words_are_found_inside_their_sentence(memory: Memory) -> None:
+    """UNI-01"""
+    user = memory.user("u1")
+    wanted = "我们每周巡检用 cron 做备份，机房在成都"
+    topics = ["会议", "预算", "午饭", "电影", "天气", "航班", "图书馆", "篮球", "牙医", "快递"]
+    others = [f"第{n}天的{topic}记录一切正常，没有别的。" for n in range(10) for topic in topics]
+    await say(user, *others[:50], wanted, *others[50:])
+    await say(user, "The backup of the mail server runs at noon.")
+    await memory.settled(PATIENCE)
+    for query in ("备份", "每周巡检 cron", "成都"):
+        assert wanted in texts(await user.recall(query, k=5))[:3]
+    assert wanted not in texts(await user.recall("蓉", k=5))
+    english = await user.recall("mail server backup", k=5)
+    assert texts(english)[0] == "The backup of the mail server runs at noon."
+
+
+async def test_an_agent_that_records_its_whole_prompt_does_not_grow_its_memory(
+    memory: Memory,
+) -> None:
+    """REC-06, the careful and the careless loop."""
+    for careless in (False, True):
+        user = memory.user("careless" if careless else "careful")
+        await say(user, "The red kayak is in the boathouse by the lake.", session="earlier")
+        session = user.session("loop")
+        sizes, question = [], "Where is the red kayak, and who has its key?"
+        for turn in range(20):
+            context = await session.build_context(question, budget=6_000)
+            prompt = "\n\n".join(str(message["content"]) for message in context.messages[-2:])
+            await session.record(
+                user=prompt if careless and context.tokens.memory else question,
+                assistant=f"In the boathouse; the keeper has the key. ({turn})",
+            )
+            sizes.append(context.tokens)
+        await memory.settled(PATIENCE)
+        episodes = [episode.text for episode in await user.episodes()]
+        assert not any("<memory-" in text or "From memory" in text for text in episodes)
+        assert question in episodes
+        turns = sizes[19].turns - sizes[4].turns
+        assert sizes[19].total <= sizes[4].total + turns
+        shown = [item.text for item in context.items if item.tier == "episodic"]
+        assert len(shown) == len(set(shown))
+        assert "The red kayak is in the boathouse by the lake." in shown
+
+
+async def test_a_prompt_that_quotes_memory_is_recalled_and_kept_as_what_the_user_said(
+    memory: Memory,
+) -> None:
+    """REC-06: only the fence is taken out, not what the user wrote around it."""
+    user = memory.user("u1")
+    await say(user, *(f"The red kayak note number {n} is long. " * 12 for n in range(8)))
+    context = await user.session("s").build_context("Where is the red kayak?", budget=5_000)
+    lent = str(context.messages[-2]["content"])
+    assert context.tokens.memory > 500
+    await user.session("s").record(user=f"{lent}\n\nWhere is the red kayak?")
+    (kept,) = await user.session("s").messages()
+    assert kept.text == "Where is the red kayak?"
+
+
+async def test_every_way_of_writing_embeds_documents_and_every_recall_a_query(
+    open_memory: Open, embedder: Embedder
+) -> None:
+    """EMB-05 (import and the nightly job are in test_imports.py and test_nights.py)"""
+
+    class Recorded:
+        """The real embedder, with what it was asked for."""
+
+        identity, dims = embedder.identity, embedder.dims
+
+        def __init__(self) -> None:
+            self.asked: list[tuple[str, str]] = []
+
+        async def embed(self, texts, *, role):  # type: ignore[no-untyped-def]
+            self.asked += [(role, text) for text in texts]
+            return await embedder.embed(texts, role=role)
+
+        async def close(self) -> None:
+            """Nothing of its own is open."""
+
+    heard = Recorded()
+    async with open_memory(embedder=heard) as memory:
+        user = memory.user("u1")
+        topics = ["会议", "预算", "午饭", "电影", "航班"]
+        wanted = "下周三上午要去医院做体检，记得空腹。"
+        await say(user, *(f"第{n}次{t}的记录。" for n in range(10) for t in topics), wanted)
+        await memory.settled(PATIENCE)
+        assert {role for role, _ in heard.asked} == {"document"}
+        heard.asked.clear()
+        assert wanted in texts(await user.recall("体检"))[:3]
+        await user.session("t").build_context("体检")
+        assert heard.asked == [("query", "体检"), ("query", "体检")]
+        vectors = await user.vectors(await user.episodes())
+        assert len(vectors) == 51
+        assert (abs((vectors**2).sum(axis=1) - 1) < 1e-3).all()
+
+
+@pytest.mark.parametrize("spelling", ["{}", "{} ", "  {}\n"])
+async def test_the_same_again_is_kept_and_recalled_once(memory: Memory, spelling: str) -> None:
+    """DUP-02, of episodes."""
+    user = memory.user("u1")
+    text = "The spare key hangs behind the barometer."
+    for number in range(3):
+        await say(user, text if number < 2 else spelling.format(text), session=f"s{number}")
+    recalled = await user.recall("spare key")
+    assert [shown.strip() for shown in texts(recalled)] == [text]
+    assert sum("the same" in miss.reason for miss in recalled.dropped) == 2
+    assert len(await user.episodes()) == 3
