@@ -27,6 +27,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 from pydantic import Field
@@ -534,14 +535,21 @@ class _Wanted(NamedTuple):
     def scores(self, fact: Fact) -> dict[str, float]:
         about_user = fact.subject == SELF
         said = f"{fact.predicate.replace('_', ' ')} {fact.object}"
-        words = frozenset(terms(said))
+        words, topics = _said(said)
         shared = self.terms & (words if about_user else words.union(terms(fact.subject)))
         names = (fact.object,) if about_user else (fact.object, fact.subject)
         return {
             "named": float(any(_says(self.text, _folded(name)) for name in names if len(name) > 1)),
-            "cue": 0.8 if self.topics & _topics(said, words) else 0.0,
+            "cue": 0.8 if self.topics & topics else 0.0,
             "words": len(shared) / len(self.terms) if self.terms else 0.0,
         }
+
+
+@lru_cache(maxsize=4_096)
+def _said(text: str) -> tuple[frozenset[str], frozenset[int]]:
+    """A fact's words and topics: the same facts come with every question."""
+    words = frozenset(terms(text))
+    return words, _topics(text, words)
 
 
 def _topics(text: str, words: frozenset[str]) -> frozenset[int]:

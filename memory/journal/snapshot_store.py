@@ -52,12 +52,13 @@ class SnapshotStore:
         session: str,
         *,
         snapshot_id: str,
-        parent: str | None,
         created_at: datetime,
         parts: Sequence[tuple[str, bytes]],
         digest: str,
+        parent: str | None = None,
     ) -> None:
-        """Keeps it; parts that are already there cost an id each.
+        """Keeps it; parts that are already there cost an id each. Without a `parent` it follows
+        the session's newest.
 
         It is there when this returns, whoever is killed; a power cut may undo it until the next
         durable write, which is the turn's own append. Saving the same again changes nothing.
@@ -69,7 +70,6 @@ class SnapshotStore:
             "owner": owner,
             "id": snapshot_id,
             "session": valid_name("session", session),
-            "parent": parent,
             "created_at": to_micros(created_at),
             "digest": digest,
         }
@@ -77,7 +77,9 @@ class SnapshotStore:
         def work(connection: Connection) -> None:
             ids = _ids_of(connection, owner, {key: data for _, key, data in hashed})
             manifest = encode([[role, ids[key]] for role, key, _ in hashed])
-            connection.execute(_ADD_SNAPSHOT, {**row, "manifest": manifest})
+            newest = {"owner": owner, "session": session}
+            follows = connection.scalar(_NEWEST, newest) if parent is None else parent
+            connection.execute(_ADD_SNAPSHOT, {**row, "parent": follows, "manifest": manifest})
 
         try:
             await self._journal.write(work, alone=f"snapshots {owner.hex()}", durable=False)
@@ -172,8 +174,13 @@ class SnapshotStore:
 
     async def head(self, scope: Scope, session: str) -> str | None:
         """The session's newest snapshot; None while it has none."""
-        newest = await self.log(scope, session, limit=1)
-        return newest[0].id if newest else None
+        mine = {"owner": owner_of(scope), "session": session}
+
+        def work(connection: Connection) -> str | None:
+            newest: str | None = connection.scalar(_NEWEST, mine)
+            return newest
+
+        return await self._journal.query(work)
 
 
 def object_hash(data: bytes) -> bytes:
@@ -188,6 +195,12 @@ _MINE = (snapshots.c.owner == bindparam("owner"), snapshots.c.id == bindparam("i
 _ADD_SNAPSHOT = insert(snapshots)
 _DIGEST = select(snapshots.c.digest).where(*_MINE)
 _POSITION = select(snapshots.c.position).where(*_MINE)
+_NEWEST = (
+    select(snapshots.c.id)
+    .where(snapshots.c.owner == bindparam("owner"), snapshots.c.session == bindparam("session"))
+    .order_by(snapshots.c.position.desc())
+    .limit(1)
+)
 _WHOLE = select(*_INFO, snapshots.c.manifest).where(*_MINE)
 _KNOWN = select(objects.c.hash, objects.c.id).where(
     objects.c.owner == bindparam("owner"), objects.c.hash.in_(bindparam("hashes", expanding=True))

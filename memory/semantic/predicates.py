@@ -16,8 +16,9 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from datetime import datetime
+from functools import cached_property
 
-from pydantic import PrivateAttr, model_validator
+from pydantic import model_validator
 
 from memory.errors import EmptyInput, InvalidInput
 from memory.models import Assertion, Fact, JsonObject, Origin, Value
@@ -89,17 +90,20 @@ class Registry(Value):
 
     predicates: tuple[Predicate, ...] = ()
 
-    _by_key: dict[str, Predicate] = PrivateAttr(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _index(self) -> Registry:
+    @cached_property
+    def _by_key(self) -> dict[str, Predicate]:
+        found: dict[str, Predicate] = {}
         for predicate in self.predicates:
             for spelling in (predicate.name, *predicate.aliases):
                 valid(spelling)
-                taken = self._by_key.setdefault(key(spelling), predicate)
+                taken = found.setdefault(key(spelling), predicate)
                 if taken is not predicate:
                     raise ValueError(f"{spelling!r} is {taken.name} and {predicate.name} at once")
-        for predicate in self.predicates:
+        return found
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Registry:
+        for predicate in self._by_key.values():
             self._check_opposite(predicate)
         return self
 

@@ -55,7 +55,6 @@ class Snapshots:
             scope,
             session,
             snapshot_id=snapshot_id,
-            parent=await self._store.head(scope, session),
             created_at=now,
             parts=parts,
             digest=digest_of(bytes_of(parts)),
