@@ -9,6 +9,8 @@ hold these bytes as bytes: neither PostgreSQL nor Redis clients accept every suc
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -16,7 +18,8 @@ from memory.errors import Corrupt, InvalidInput
 
 
 def encode(value: Any) -> bytes:
-    """The canonical bytes of a JSON-like value. Raises InvalidInput naming what cannot be kept.
+    """The canonical bytes of a JSON-like value. Raises InvalidInput that names the field which
+    cannot be kept.
 
     Floats must be finite; keys must be strings.
     """
@@ -24,8 +27,10 @@ def encode(value: Any) -> bytes:
         text = json.dumps(
             value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
         )
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"cannot be stored as JSON: {error}") from error
+    except RecursionError as error:
+        raise InvalidInput("nested too deep to be stored as JSON") from error
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"cannot be stored as JSON: {culprit(value) or error}") from error
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -45,3 +50,22 @@ def digest(data: bytes) -> str:
 def content_id(kind: str, *parts: str) -> str:
     """An id that is a function of its parts: the same input gives the same id, everywhere."""
     return digest(encode([kind, *parts]))
+
+
+def culprit(value: Any, path: str = "") -> str:
+    """The path of the first thing that JSON cannot hold, and what it is; '' if there is none."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                return f"{path or 'the value'} has the key {key!r}, which is no text"
+            if found := culprit(inner, f"{path}.{key}" if path else key):
+                return found
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            if found := culprit(inner, f"{path}[{index}]"):
+                return found
+    elif isinstance(value, float) and not math.isfinite(value):
+        return f"{path or 'the value'} is {value!r}"
+    elif value is not None and not isinstance(value, str | bool | int | float):
+        return f"{path or 'the value'} is a {type(value).__name__}"
+    return ""

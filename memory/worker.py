@@ -69,6 +69,7 @@ class Worker:
         self._clock = clock
         self._requested = 1  # what an earlier process left behind
         self._reached = 0
+        self._failed = 0  # the newest ticket that was tried in vain
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
         self._readers = 0
@@ -86,14 +87,14 @@ class Worker:
         return self._requested
 
     async def reached(self, ticket: int, timeout: timedelta) -> bool:
-        """Wait for a ticket. False when the store is failing or the time is up."""
+        """Wait for a ticket. False when it was tried in vain or the time is up."""
         if self._reached >= ticket:
             return True
         self._readers += 1
         self._hurry.set()
         try:
             async with asyncio.timeout(timeout.total_seconds()), self._moved:
-                await self._moved.wait_for(lambda: self._reached >= ticket or bool(self.error))
+                await self._moved.wait_for(lambda: max(self._reached, self._failed) >= ticket)
         except TimeoutError:
             return False
         finally:
@@ -114,7 +115,7 @@ class Worker:
                 await asyncio.sleep(LEASE_POLL.total_seconds())
                 self._wake.set()
             except Exception as error:
-                await self._say(error)
+                await self._say(error, ticket)
                 await _within(self._wake, pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
                 continue
@@ -170,7 +171,7 @@ class Worker:
         _log.error("%s: event %d is set aside: %s", name, event.position, type(error).__name__)
         await self._journal.park(name, event.position, reason, now=self._clock())
 
-    async def _say(self, error: Exception) -> None:
+    async def _say(self, error: Exception, ticket: int) -> None:
         """Make a failure visible. One that is no store's silence is a bug: it keeps its trace."""
         said = str(error) if isinstance(error, TierUnavailable) else repr(error)
         if said != self.error:
@@ -178,6 +179,7 @@ class Worker:
             _log.warning("%s waits: %s", self.projection.name, said, exc_info=trace)
         async with self._moved:
             self.error = said
+            self._failed = max(self._failed, ticket)
             self._moved.notify_all()
 
 

@@ -160,22 +160,24 @@ class Registry(Value):
         """
         known = self.find(valid(predicate))
         return checked(
-            Assertion(
-                id=id,
-                subject=subject,
-                predicate=self.spelling(predicate),
-                object=object,
-                holds=holds,
-                single=known is not None and known.single,
-                opposite=known.opposite if known is not None else None,
-                valid_from=valid_from,
-                valid_to=valid_to,
-                said_at=said_at,
-                learnt_at=learnt_at,
-                sources=tuple(dict.fromkeys(sources)),
-                origin=origin,
-                confidence=confidence,
-                attributes=attributes or {},
+            Assertion.from_json(
+                {
+                    "id": id,
+                    "subject": subject,
+                    "predicate": self.spelling(predicate),
+                    "object": object,
+                    "holds": holds,
+                    "single": known is not None and known.single,
+                    "opposite": known.opposite if known is not None else None,
+                    "valid_from": valid_from,
+                    "valid_to": valid_to,
+                    "said_at": said_at,
+                    "learnt_at": learnt_at,
+                    "sources": tuple(dict.fromkeys(sources)),
+                    "origin": origin,
+                    "confidence": confidence,
+                    "attributes": attributes or {},
+                }
             )
         )
 

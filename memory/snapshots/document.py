@@ -15,12 +15,11 @@ pieces are cut anywhere and only ever joined again: that gives the bytes, whatev
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from memory.codec import decode, encode
+from memory.codec import culprit, decode, encode
 from memory.errors import Corrupt, InvalidInput, SchemaTooNew
 from memory.models import Context, Dropped, Item, JsonObject
 
@@ -71,7 +70,9 @@ def parts_of(context: Context) -> list[Part]:
         found = [encode(each) for each in document["found"]]
         state, why = encode(document["state"]), encode(document["why"])
     except InvalidInput as error:
-        raise InvalidInput(f"{_culprit(document) or error}; nothing was stored") from error
+        raise InvalidInput(
+            f"the context cannot be stored: {culprit(document) or error}; nothing was stored"
+        ) from error
     parts = [(PLAIN, piece) for piece in _pieces(entries, found)]
     tail = b'],"schema":%d,"state":%b,"why":%b}' % (SCHEMA, state, why)
     packed = zlib.compress(tail)
@@ -190,25 +191,3 @@ def _pieces(entries: Sequence[bytes], found: Sequence[bytes]) -> list[bytes]:
         pieces.append(b'{"entries":[')
     pieces[-1] += b'],"found":['
     return pieces + [(b"," if number else b"") + each for number, each in enumerate(found)]
-
-
-# --- what cannot be kept -----------------------------------------------------------------------
-
-
-def _culprit(value: Any, path: str = "") -> str:
-    """The path of the first thing that JSON cannot hold, and what it is; '' if there is none."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            if not isinstance(key, str):
-                return f"{path or 'the context'} has the key {key!r}, which is no text"
-            if found := _culprit(inner, f"{path}.{key}" if path else key):
-                return found
-    elif isinstance(value, list | tuple):
-        for index, inner in enumerate(value):
-            if found := _culprit(inner, f"{path}[{index}]"):
-                return found
-    elif isinstance(value, float) and not math.isfinite(value):
-        return f"{path} is {value!r}, which JSON cannot hold"
-    elif value is not None and not isinstance(value, str | bool | int | float):
-        return f"{path} is a {type(value).__name__}, which JSON cannot hold"
-    return ""
