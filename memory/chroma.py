@@ -29,7 +29,7 @@ USER = "user"
 """The one metadata field."""
 BATCH = 1_000
 """Records sent in one request. The server takes no more than 5,461."""
-HNSW = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 24}
+HNSW = {"space": "cosine", "ef_construction": 200, "ef_search": 400, "max_neighbors": 32}
 """How a collection's index is made: docs/decisions/vector-layout.md."""
 
 _PLACES = 5

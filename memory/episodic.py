@@ -48,7 +48,7 @@ Progress = Callable[[int, int], None]
 """Told (done, in all)."""
 
 SHARDS = 64
-OWN_COLLECTION = 2_000
+OWN_COLLECTION = 1_000
 """A user with more episodes than this gets a collection of their own."""
 FEWEST_SOUGHT = 32
 """Neighbours asked of Chroma at least: an approximate index misses the nearest for a small k."""
