@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from memory.errors import EmptyInput, InvalidInput, InvalidScope
+from memory.text import is_blank
 from memory.times import as_utc, iso
 
 JsonObject = dict[str, JsonValue]
@@ -154,12 +155,12 @@ class Message(Value):
 
     @property
     def is_empty(self) -> bool:
-        """Nothing in it: no text, no part of another kind, no tool call."""
+        """Nothing in it: no text that anybody could see, no part of another kind, no tool call."""
         if self.tool_calls or self.role is Role.TOOL:
             return False
         if isinstance(self.content, str) or self.content is None:
-            return not (self.content or "").strip()
-        return not self.text.strip() and all(
+            return is_blank(self.content or "")
+        return is_blank(self.text) and all(
             part.get("type") in (None, "text") for part in self.content
         )
 
