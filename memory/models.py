@@ -6,6 +6,7 @@ aware and in UTC. `to_json` gives what `memory.codec.encode` takes; `from_json` 
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -24,7 +25,6 @@ from pydantic import (
 )
 
 from memory.errors import EmptyInput, InvalidInput, InvalidScope
-from memory.text import is_blank
 from memory.times import as_utc, iso
 
 JsonObject = dict[str, JsonValue]
@@ -159,8 +159,8 @@ class Message(Value):
         if self.tool_calls or self.role is Role.TOOL:
             return False
         if isinstance(self.content, str) or self.content is None:
-            return is_blank(self.content or "")
-        return is_blank(self.text) and all(
+            return _is_white(self.content or "")
+        return _is_white(self.text) and all(
             part.get("type") in (None, "text") for part in self.content
         )
 
@@ -207,6 +207,11 @@ class Message(Value):
         if self.is_empty:
             raise EmptyInput(f"the {self.role.value} message is empty")
         return self
+
+
+def _is_white(text: str) -> bool:
+    """Only white space, and characters that only shape others, such as U+200B."""
+    return all(c.isspace() or unicodedata.category(c) == "Cf" for c in text)
 
 
 def _flat_call(call: Any) -> Any:
