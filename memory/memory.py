@@ -62,6 +62,7 @@ from memory.models import (
 )
 from memory.projections import (
     ARCHIVED,
+    PINNED,
     EpisodicProjection,
     ExtractProjection,
     SemanticProjection,
@@ -255,6 +256,16 @@ class Memory:
         async with self.exclusive("reembed"):
             return await self._parts.episodic.reembed(progress)
 
+    async def rebuild(self, progress: Progress | None = None) -> None:
+        """Make the tiers again from the journal: windows, the index of vectors, postings, facts.
+
+        Embeds nothing and asks nobody. Can be stopped and run again; until it is done, reads may
+        find less than there is. `progress` is told users done and users in all. Raises
+        AlreadyRunning when another process is at it, TierUnavailable.
+        """
+        async with self.exclusive("rebuild"):
+            await _rebuilt(self._parts, progress)
+
     async def noted(self, name: str) -> JsonValue | None:
         """What was noted under `name`; None when nothing was."""
         return await self._parts.journal.get_meta(name)
@@ -409,6 +420,16 @@ class UserMemory:
         event = NewEvent(kind=ARCHIVED, key=key, body=body, event_time=now)
         await self._parts.journal.append(self.scope, [event], now=now)
         await self._parts.episodic.archive(self.scope, episode_ids, True)
+
+    async def pin(self, episode_ids: Sequence[str], pinned: bool = True) -> None:
+        """Keep episodes from fading, or with `pinned=False` no longer. Twice is as once."""
+        if not episode_ids:
+            return
+        now = self._parts.clock()
+        body: JsonObject = {"pinned": pinned, "episodes": list(episode_ids)}
+        event = NewEvent(kind=PINNED, key=self._parts.new_id(), body=body, event_time=now)
+        await self._parts.journal.append(self.scope, [event], now=now)
+        await self._parts.episodic.pin(self.scope, episode_ids, pinned)
 
     async def promote(self, assertions: Sequence[Assertion]) -> None:
         """Make facts of what recurred. Promoting the same again changes nothing."""
@@ -719,6 +740,24 @@ async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# --- rebuilding --------------------------------------------------------------------------------
+
+
+async def _rebuilt(parts: _Parts, progress: Progress | None) -> None:
+    everybody = await parts.journal.scopes()
+    await parts.episodic.rebuild()
+    semantic = parts.workers["semantic"]
+    async with semantic.stopped():
+        await parts.journal.reset(semantic.projection.name)  # first, lest a kill lose facts
+        for done, scope in enumerate(everybody, start=1):
+            for info in await parts.journal.sessions(scope):
+                await parts.working.clear(scope, info.session)
+            await parts.semantic.clear(scope)
+            if progress:
+                progress(done, len(everybody))
+    semantic.request()
 
 
 # --- what was given ----------------------------------------------------------------------------

@@ -26,7 +26,8 @@ from memory.semantic.predicates import Registry
 from memory.tokens import TokenCounter
 from memory.working import WorkingMemory
 
-MESSAGE, SUMMARY, FACT, ARCHIVED = "message", "summary", "fact", "archived"
+MESSAGE, SUMMARY, FACT = "message", "summary", "fact"
+ARCHIVED, PINNED = "archived", "pinned"
 """Kinds of event in the journal."""
 
 Clock = Callable[[], datetime]

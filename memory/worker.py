@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -67,6 +68,7 @@ class Worker:
         self.error = ""
         self._journal = journal
         self._clock = clock
+        self._lease = f"projection:{projection.name}"
         self._requested = 1  # what an earlier process left behind
         self._reached = 0
         self._failed = 0  # the newest ticket that was tried in vain
@@ -128,6 +130,18 @@ class Worker:
             if self._requested == ticket:
                 await _within(self._wake, POLL)
 
+    @asynccontextmanager
+    async def stopped(self) -> AsyncIterator[None]:
+        """While this lasts, nobody applies anything: neither this process nor another."""
+        async with AsyncExitStack() as stack:
+            while True:
+                try:
+                    await stack.enter_async_context(self._journal.lease(self._lease))
+                    break
+                except AlreadyRunning:
+                    await asyncio.sleep(LEASE_POLL.total_seconds())
+            yield
+
     async def lag(self) -> Lag:
         name = self.projection.name
         waiting = await self._journal.events(
@@ -138,7 +152,7 @@ class Worker:
 
     async def _drain(self) -> None:
         name, kinds = self.projection.name, self.projection.kinds
-        async with self._journal.lease(f"projection:{name}"):
+        async with self._journal.lease(self._lease):
             after = await self._journal.cursor(name)
             while batch := await self._journal.events(after=after, kinds=kinds, limit=BATCH):
                 await self._apply(batch)
