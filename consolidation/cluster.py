@@ -1,8 +1,8 @@
 """Which episodes say the same thing again. Pure.
 
-Leader clustering in the order of time: an episode joins the earliest leader that it repeats, or
-becomes a leader. Leaders never change when later episodes come, so a cluster keeps its identity
-from night to night, and nothing joins through a chain of neighbours.
+Leader clustering in the order in which episodes were learnt: one joins the first leader that it
+repeats, or becomes a leader. Leaders never change when more is learnt, be it of long ago, so a
+cluster keeps its identity from night to night, and nothing joins through a chain of neighbours.
 
 Similar vectors are not enough, since sentences that differ only in the value that matters ("runs on
 port 8090", "… 8091") lie close together: `repeats` also compares numbers, negation, names and the
@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import SequenceMatcher
 
 import numpy as np
@@ -36,7 +37,7 @@ _NOT_NAMES = frozenset({"I", "I'm", "I've", "I'd", "I'll", "I’m", "I’ve", "I
 
 @dataclass(frozen=True)
 class Cluster:
-    """Episodes that repeat one another, the earliest (the leader) first."""
+    """Episodes that repeat one another, the one that was learnt first (the leader) first."""
 
     episodes: tuple[Episode, ...]
 
@@ -62,12 +63,12 @@ class Gist:
 def clusters(
     episodes: Sequence[Episode], vectors: NDArray[np.float32], *, threshold: float, shared: float
 ) -> list[Cluster]:
-    """All clusters, singletons too, by their leader's time.
+    """All clusters, singletons too, in the order in which their leaders were learnt.
 
     `vectors` has a unit row per episode. Two episodes can only be together with a cosine of at
     least `threshold` and a share of at least `shared` of the shorter one's terms.
     """
-    order = sorted(range(len(episodes)), key=lambda i: (episodes[i].event_time, episodes[i].id))
+    order = sorted(range(len(episodes)), key=lambda i: _learnt(episodes[i]))
     gists = [gist(episode.text) for episode in episodes]
     leaders: list[int] = []
     members: dict[int, list[int]] = {}
@@ -91,6 +92,10 @@ def clusters(
             else:
                 members[leader].append(index)
     return [Cluster(tuple(episodes[i] for i in members[leader])) for leader in leaders]
+
+
+def _learnt(episode: Episode) -> tuple[datetime, datetime, str]:
+    return episode.recorded_at, episode.event_time, episode.id
 
 
 def repeats(a: Gist, b: Gist, *, shared: float) -> bool:

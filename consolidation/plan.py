@@ -2,7 +2,7 @@
 
 Two things: episodes that have faded are archived (kept in the journal, out of recall), and what
 recurred is promoted to a fact that names every episode's message as its source. A promoted fact
-quotes its earliest episode word for word and is never made of another promoted fact.
+quotes the episode that was learnt first, word for word, and is never made of another promoted fact.
 """
 
 from __future__ import annotations
@@ -134,12 +134,13 @@ def _tells(episode: Episode, policy: Policy) -> bool:
 
 def _promoted(scope: Scope, cluster: Cluster, now: datetime) -> Assertion:
     sources = tuple(dict.fromkeys(episode.message_id for episode in cluster.episodes))
+    moments = [episode.event_time for episode in cluster.episodes]
     return Assertion(
         id=content_id("promoted", scope.tenant, scope.user, *sources),
         subject=SELF,
         predicate=RECURS,
         object=cluster.leader.text.strip(),
-        valid_from=cluster.leader.event_time,
+        valid_from=min(moments),
         learnt_at=now,
         sources=sources,
         origin="promoted",
@@ -147,6 +148,6 @@ def _promoted(scope: Scope, cluster: Cluster, now: datetime) -> Assertion:
         attributes={
             "episodes": len(cluster.episodes),
             "sessions": len(cluster.sessions),
-            "last": cluster.episodes[-1].event_time.isoformat(),
+            "last": max(moments).isoformat(),
         },
     )

@@ -182,6 +182,25 @@ async def test_restating_adds_sources_and_not_entries(memory: Memory, clock: Clo
     assert len(await promoted(user)) == 2
 
 
+async def test_an_old_history_that_is_learnt_later_adds_to_the_fact_that_is_there(
+    memory: Memory, clock: Clock
+) -> None:
+    """CONS-09: the fact keeps its words, and holds from the older date on."""
+    user = memory.user("u1")
+    for number in range(3):
+        await say(user, "Tuesday run along the river", session=f"s{number}")
+    await consolidate(memory, now=clock.now)
+    (before,) = await promoted(user)
+    clock.forward(days=1)
+    long_ago = datetime(2024, 3, 5, tzinfo=UTC)
+    await user.session("old").record(user="Tuesday run along the river again.", event_time=long_ago)
+    await consolidate(memory, now=clock.now)
+    (after,) = await promoted(user)
+    assert (after.object, after.fact_id) == (before.object, before.fact_id)
+    assert after.valid_from == long_ago
+    assert set(after.sources) > set(before.sources)
+
+
 async def test_the_second_of_two_nights_at_once_ends_at_once_and_changes_nothing(
     open_memory: Open, clock: Clock
 ) -> None:
@@ -222,6 +241,7 @@ async def test_what_is_said_during_a_night_is_promoted_once_then_or_the_next_nig
         await say(user, run, session=f"s{number}")
 
     def speak(done: int, of: int, scope: Scope) -> None:
+        clock.forward(seconds=1)
         waiting.append(asyncio.create_task(say(user, f"{run} again.", session="late")))
 
     await consolidate(memory, now=clock.now, progress=speak)
