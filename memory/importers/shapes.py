@@ -7,7 +7,7 @@ none is, the file is refused as a whole, so that no shape is ever stored as text
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,6 +84,8 @@ def _of_document(value: Any, name: str) -> Iterator[Conversation | Problem]:
         value = value["conversations"]
     if _is_conversation(value):
         yield _conversation(value, name)
+    elif chat.is_message(value):  # a file of lines that has one line as yet
+        yield from _of_lines([Line(1, value)], name)
     elif isinstance(value, list) and any(_is_conversation(entry) for entry in value):
         yield from _each(value, name)
     elif isinstance(value, list) and any(chat.is_message(entry) for entry in value):
@@ -164,7 +166,7 @@ def _chat(entries: Sequence[JsonObject], name: str, title: str) -> Conversation:
 # --- lines -------------------------------------------------------------------------------------
 
 
-def _of_lines(lines: Lines, name: str) -> Iterator[Conversation | Problem]:
+def _of_lines(lines: Iterable[Line | Problem], name: str) -> Iterator[Conversation | Problem]:
     """Conversations as they stand, and runs of messages that follow each other in one session."""
     ledgers: dict[str, Ledger] = {}
     run: list[JsonObject] = []

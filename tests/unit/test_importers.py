@@ -421,6 +421,18 @@ def test_lines_of_two_sessions_in_turn_keep_their_order_and_their_keys_apart(
     assert len(set(keys)) == 4
 
 
+def test_a_file_of_one_line_keeps_its_key_when_it_grows(tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    path.write_text('{"session": "tea", "role": "user", "content": "one"}')
+    (before,) = _conversations(path)
+    assert (before.session, _said(before)) == ("tea", [("user", "one")])
+    with path.open("a") as file:
+        file.write('\n{"session": "tea", "role": "user", "content": "two"}')
+    (after,) = _conversations(path)
+    assert after.messages[0][0] == before.messages[0][0]
+    assert len(after.messages) == 2
+
+
 def test_a_line_ends_at_a_line_feed_only(tmp_path: Path) -> None:
     text = "one\u2028two\u0085three\x0bfour"
     path = _lines(tmp_path, [{"role": "user", "content": text}, {"role": "user", "content": "x"}])
