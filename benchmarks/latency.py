@@ -1,8 +1,8 @@
 """How long `record` and `build_context` take, as the memory grows.
 
 For 1k, 10k and 100k episodes in one memory: `record` of a turn until it is acknowledged, and
-`build_context` of a small user (200 episodes) and of a large one (10,000), one at a time and sixteen
-at once; each part of it; the whole with embedding the question; and the snapshot alone.
+`build_context` of a small user (200 episodes) and of a large one (10,000), one at a time and
+sixteen at once; each part of it; the whole with embedding the question; and the snapshot alone.
 
     python benchmarks/latency.py                 # 1k and 10k
     python benchmarks/latency.py --sizes 1000,10000,100000 --runs 200
@@ -36,6 +36,7 @@ from rich.table import Table
 
 from memory import Memory
 from memory.embedding import Embedder, open_embedder
+from memory.local import stop_stack
 from memory.memory import Session, UserMemory
 from memory.settings import Settings
 
@@ -44,42 +45,8 @@ BATCH = 500
 TOPICS, DIMS = 64, 384
 CONSOLE = Console(width=100)
 
-_SYLLABLES = [
-    "ba",
-    "ke",
-    "lo",
-    "mi",
-    "nu",
-    "ra",
-    "se",
-    "ti",
-    "vo",
-    "zu",
-    "pa",
-    "gri",
-    "sta",
-    "ple",
-    "chi",
-    "dor",
-    "fen",
-    "gal",
-    "hum",
-    "jor",
-]
-_PEOPLE = [
-    "Anna",
-    "Boris",
-    "Chloe",
-    "Dmitri",
-    "Elena",
-    "Farid",
-    "Greta",
-    "Hugo",
-    "Ines",
-    "Jonas",
-    "Kira",
-    "Liam",
-]
+_SYLLABLES = tuple(["ba", "ke", "lo", "mi", "nu", "ra", "se", "ti", "vo", "zu", "pa", "gri", "sta", "ple", "chi", "dor", "fen", "gal"])
+_PEOPLE = tuple(["Anna", "Boris", "Chloe", "Dmitri", "Elena", "Farid", "Greta", "Hugo", "Ines", "Jonas", "Kira"])
 
 
 class DrawnVectors:
@@ -133,7 +100,7 @@ def sentence(rng: random.Random, words: Sequence[str]) -> str:
 
 
 async def fill(memory: Memory, total: int) -> tuple[UserMemory, UserMemory | None]:
-    """Put `total` episodes into the memory: a small user, a large one where there is room, others."""
+    """Put `total` episodes in: a small user, a large one where there is room for it, others."""
     rng = random.Random(total)
     words = vocabulary(rng)
     plan = [("small", SMALL)]
@@ -282,6 +249,7 @@ async def run(sizes: Sequence[int], runs: int) -> None:
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="trimem-bench-") as home:
             measured[size] = await measure(size, runs, Path(home))
+            await stop_stack(Path(home))
         CONSOLE.print(measured[size].table)
     ratios(measured)
 

@@ -17,11 +17,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-import httpx
+import aiohttp
 import numpy as np
 from numpy.typing import NDArray
+from yarl import URL
 
 from memory.errors import ConfigurationError, TierUnavailable
 
@@ -30,12 +31,15 @@ USER = "user"
 BATCH = 1_000
 """Records sent in one request. The server takes no more than 5,461."""
 HNSW = {"space": "cosine", "ef_construction": 200, "ef_search": 400, "max_neighbors": 32}
-"""How a collection's index is made: docs/decisions/vector-layout.md."""
+"""How a collection's index is made: docs/decisions/0009-vector-layout.md."""
+
+CONNECTIONS = 32
+"""The most that are open to the server at once."""
+OK, REDIRECTED, NOT_FOUND = 200, 300, 404
 
 _PLACES = 5
 """Decimals of a similarity: the server's own arithmetic differs in the seventh from call to call,
 so that equals would come in another order each time."""
-_JSON = {"content-type": "application/json"}
 
 
 class Record(NamedTuple):
@@ -63,17 +67,22 @@ async def open_chroma(url: str, *, timeout: timedelta) -> AsyncIterator[Chroma]:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigurationError("a Chroma URL is http://HOST:PORT or https://HOST:PORT")
-    options = httpx.QueryParams(parts.query)
+    options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
-    userinfo = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
-    base = f"{where.replace('://', f'://{userinfo}')}{parts.path.rstrip('/')}/api/v2"
-    limits = httpx.Limits(max_connections=32, max_keepalive_connections=32, keepalive_expiry=60)
-    async with httpx.AsyncClient(
-        base_url=base, timeout=timeout.total_seconds(), limits=limits, trust_env=False
+    headers = {"content-type": "application/json"}
+    if parts.username is not None:
+        headers["authorization"] = aiohttp.encode_basic_auth(
+            unquote(parts.username), unquote(parts.password or "")
+        )
+    async with aiohttp.ClientSession(
+        headers=headers,
+        connector=aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=60),
+        timeout=aiohttp.ClientTimeout(total=timeout.total_seconds()),
     ) as client:
         yield Chroma(
             client,
             where=where,
+            base=f"{where}{parts.path.rstrip('/')}/api/v2",
             tenant=options.get("tenant", "default_tenant"),
             database=options.get("database", "default_database"),
         )
@@ -82,9 +91,12 @@ async def open_chroma(url: str, *, timeout: timedelta) -> AsyncIterator[Chroma]:
 class Chroma:
     """Collections of vectors on one server, by name. Raises TierUnavailable("episodic", …)."""
 
-    def __init__(self, client: httpx.AsyncClient, *, where: str, tenant: str, database: str):
+    def __init__(
+        self, client: aiohttp.ClientSession, *, where: str, base: str, tenant: str, database: str
+    ) -> None:
         self.where = where
         self._client = client
+        self._base = base
         self._root = f"/tenants/{quote(tenant, safe='')}/databases/{quote(database, safe='')}"
         self._ids: dict[str, str] = {}
 
@@ -217,34 +229,41 @@ class Chroma:
         *,
         missing_is_none: bool = False,
     ) -> Any:
+        url = URL(f"{self._base}{path}", encoded=True)
         content = None if body is None else json.dumps(body).encode()
         try:
             try:
-                answer = await self._client.request(method, path, content=content, headers=_JSON)
-            except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
-                answer = await self._client.request(method, path, content=content, headers=_JSON)
-        except httpx.TimeoutException as error:
+                status, answer = await self._answer(method, url, content)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                status, answer = await self._answer(method, url, content)
+        except TimeoutError as error:
             raise TierUnavailable(
                 "episodic", f"Chroma at {self.where}: no answer in time"
             ) from error
-        except httpx.HTTPError as error:
+        except aiohttp.ClientError as error:
             said = str(error) or type(error).__name__
             raise TierUnavailable("episodic", f"Chroma at {self.where}: {said}") from error
-        if answer.status_code == httpx.codes.NOT_FOUND and missing_is_none:
+        if status == NOT_FOUND and missing_is_none:
             return None
-        if not answer.is_success:
-            raise TierUnavailable("episodic", f"Chroma at {self.where}: {_complaint(answer)}")
+        if not OK <= status < REDIRECTED:
+            raise TierUnavailable(
+                "episodic", f"Chroma at {self.where}: {status} {_complaint(answer)}"
+            )
         try:
-            return answer.json()
+            return json.loads(answer)
         except ValueError as error:
             raise TierUnavailable("episodic", f"{self.where} does not speak Chroma") from error
 
+    async def _answer(self, method: str, url: URL, content: bytes | None) -> tuple[int, bytes]:
+        async with self._client.request(method, url, data=content) as answer:
+            return answer.status, await answer.read()
 
-def _complaint(answer: httpx.Response) -> str:
+
+def _complaint(answer: bytes) -> str:
     try:
-        return f"{answer.status_code} {answer.json()['message']}"
+        return str(json.loads(answer)["message"])
     except (ValueError, KeyError, TypeError):
-        return f"{answer.status_code} {answer.text[:200]!r}"
+        return repr(answer[:200].decode("utf-8", "replace"))
 
 
 def _short(vector: NDArray[np.float32]) -> list[float]:

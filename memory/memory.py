@@ -20,7 +20,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -271,6 +271,22 @@ class Memory:
         return await self._parts.journal.get_meta(name)
 
 
+@dataclass(frozen=True)
+class _Found:
+    """Candidates for a query: what each arm found, and the episodes themselves by id."""
+
+    query: str = ""
+    dense: Sequence[Hit] = ()
+    lexical: Sequence[Hit] = ()
+    episodes: Mapping[str, Episode] = field(default_factory=dict)
+    unavailable: tuple[str, ...] = ()
+
+    def among(self, messages: Sequence[RecordedMessage]) -> int:
+        """How many of the episodes are of these messages."""
+        ids = {message.id for message in messages}
+        return sum(episode.message_id in ids for episode in self.episodes.values())
+
+
 class UserMemory:
     """What is remembered of one user in one tenant."""
 
@@ -309,10 +325,11 @@ class UserMemory:
         k = parts.settings.recall_k if k is None else _at_least_one(k)
         warnings = await self._await_own_writes()
         now = parts.clock()
-        episodes, facts = await asyncio.gather(
-            self._episodes(query, k=k, accepts=accepts, now=now),
+        found, facts = await asyncio.gather(
+            self._found(query, wanted=max(CANDIDATES, 4 * k), accepts=accepts, enough=k),
             self._known(query, now=now) if accepts is None else _nothing(),
         )
+        episodes = self._fused(found, k=k, now=now)
         return _merged(episodes, facts, (*warnings, *await self._other_spaces()))
 
     async def facts(
@@ -455,42 +472,47 @@ class UserMemory:
 
     # --- arms of recall -------------------------------------------------------------------------
 
-    async def _episodes(
-        self, query: str, *, k: int, accepts: Accepts | None, now: datetime, beside: int = 0
-    ) -> Recall:
-        """Episodes for the query; with a filter, looking on until k are found or all are seen.
-
-        `beside` is how many more are wanted, because so many may be known to the reader already.
-        """
+    async def _found(
+        self, query: str, *, wanted: int, accepts: Accepts | None = None, enough: int = 0
+    ) -> _Found:
+        """The candidates of both arms, at least `wanted` of each where there are so many; with a
+        filter, looking on until `enough` are accepted or all are seen."""
+        parts = self._parts
         if is_blank(query):
-            return Recall()
-        parts, wanted = self._parts, max(CANDIDATES, 4 * k) + beside
+            return _Found()
         vector, missing = await _or_named(_embed_query(parts.embedder, query))
         while True:
             (dense, silent), lexical = await asyncio.gather(
                 _or_named(self._nearest(vector, wanted)),
                 parts.lexical.search(self.scope, query, wanted),
             )
-            found = await parts.episodic.episodes(
+            episodes = await parts.episodic.episodes(
                 self.scope, [hit.id for hit in (*(dense or ()), *lexical)]
             )
             kept = {
                 key: episode
-                for key, episode in found.items()
+                for key, episode in episodes.items()
                 if accepts is None or accepts(filters.view(episode))
             }
             exhausted = max(len(dense or ()), len(lexical)) < wanted
-            if accepts is None or exhausted or len(kept) >= k:
-                break
+            if accepts is None or exhausted or len(kept) >= enough:
+                return _Found(query, dense or (), lexical, kept, _all_named(missing, silent))
             wanted *= 4
+
+    def _fused(self, found: _Found, *, k: int, now: datetime) -> Recall:
+        """The best `k` of what was found, and the near misses."""
+        if not found.query:
+            return Recall()
         ranked, dropped = recall.fuse(
-            dense or (), lexical, kept, query=query, k=k + beside, now=now, policy=parts.policy
+            found.dense,
+            found.lexical,
+            found.episodes,
+            query=found.query,
+            k=k,
+            now=now,
+            policy=self._parts.policy,
         )
-        return Recall(
-            items=tuple(ranked),
-            dropped=tuple(dropped),
-            unavailable=_all_named(missing, silent),
-        )
+        return Recall(items=tuple(ranked), dropped=tuple(dropped), unavailable=found.unavailable)
 
     async def _nearest(self, vector: NDArray[np.float32] | None, k: int) -> list[Hit]:
         return [] if vector is None else await self._parts.episodic.nearest(self.scope, vector, k)
@@ -581,12 +603,14 @@ class Session:
         warnings = await user._await_own_writes()
         k = policy.recall_k if k is None else _at_least_one(k)
         now = parts.clock()
-        window, no_window = await self._window()
-        asked = _asked(new, window)
-        episodes, facts = await asyncio.gather(
-            user._episodes(asked, k=k, beside=len(window.messages), accepts=None, now=now),
+        reading = asyncio.ensure_future(self._window())
+        asked = new.text if _is_asking(new) else _asked_last((await reading)[0])
+        (window, no_window), found, facts = await asyncio.gather(
+            reading,
+            user._found(asked, wanted=max(CANDIDATES, 4 * k)),
             user._known(asked, now=now),
         )
+        episodes = user._fused(found, k=k + found.among(window.messages), now=now)
         warnings += await user._other_spaces()
         context = assemble(
             ContextParts(
@@ -785,10 +809,13 @@ def _as_message(given: Given, role: Role | None) -> Message:
     return Message.parse(given)
 
 
-def _asked(new: Message | None, window: Window) -> str:
-    """What memory is to answer: the new message, or in the middle of a turn the user's last."""
-    if new is not None and new.role is not Role.TOOL:
-        return new.text
+def _is_asking(message: Message | None) -> TypeGuard[Message]:
+    """Whether it says itself what memory is to answer; in the middle of a turn it does not."""
+    return message is not None and message.role is not Role.TOOL
+
+
+def _asked_last(window: Window) -> str:
+    """What the user said last; '' when that is not in the window."""
     users = (message.text for message in reversed(window.messages) if message.role is Role.USER)
     return next(users, "")
 
