@@ -45,8 +45,8 @@ BATCH = 500
 TOPICS, DIMS = 64, 384
 CONSOLE = Console(width=100)
 
-_SYLLABLES = tuple(["ba", "ke", "lo", "mi", "nu", "ra", "se", "ti", "vo", "zu", "pa", "gri", "sta", "ple", "chi", "dor", "fen", "gal"])
-_PEOPLE = tuple(["Anna", "Boris", "Chloe", "Dmitri", "Elena", "Farid", "Greta", "Hugo", "Ines", "Jonas", "Kira"])
+_SYLLABLES = """ba ke lo mi nu ra se ti vo zu pa gri sta ple chi dor fen gal""".split()  # noqa: SIM905
+_PEOPLE = "Anna Boris Chloe Dmitri Elena Farid Greta Hugo Ines Jonas Kira".split()  # noqa: SIM905
 
 
 class DrawnVectors:
