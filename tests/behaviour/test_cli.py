@@ -261,7 +261,7 @@ def test_an_error_of_ours_is_one_line_and_exit_code_1(trimem: Trimem) -> None:
     for arguments in (
         ("recall", "x", "-u", "*"),
         ("recall", "x", "-u", "ada", "--where", '{"$bad": 1}'),
-        ("context", "hello there", "-u", "ada", "--budget", "10"),
+        ("context", "hello there", "-u", "ada", "--budget", "5"),
         ("context", " ", "-u", "ada"),
         ("snapshots", "replay", "no-such-snapshot", "-u", "ada"),
     ):

@@ -9,7 +9,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from memory import Memory
-from memory.errors import EmbeddingFailed, InvalidInput, TierUnavailable
+from memory.errors import (
+    EmbeddingFailed,
+    InvalidFilter,
+    InvalidInput,
+    InvalidScope,
+    NotFound,
+    TierUnavailable,
+)
 from memory.models import Fact
 from tests.behaviour.conftest import Clock, Open
 from tests.proxy import proxy
@@ -292,3 +299,18 @@ async def test_what_json_cannot_hold_is_refused_by_the_name_of_its_field(
     assert await user.session("s").messages() == []
     await user.assert_fact("user", "likes", "tea", attributes={"half_life": 5.5})
     assert len(await user.facts()) == 1
+
+
+async def test_errors_quote_text_in_its_own_script(memory: Memory) -> None:
+    """UNI-02"""
+    user = memory.user("u1")
+    text = "乌龙茶 naïve 🐈"
+    with pytest.raises(NotFound) as no_snapshot:
+        await user.snapshot(text)
+    with pytest.raises(InvalidScope) as no_scope:
+        memory.user(f"{text}\x00")
+    with pytest.raises(InvalidFilter) as no_filter:
+        await user.recall("tea", where={text: {"$near": 1}})
+    for caught in (no_snapshot, no_scope, no_filter):
+        assert text in str(caught.value)
+        assert "\\u" not in str(caught.value)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -288,3 +290,28 @@ async def test_times_with_and_without_a_zone_are_one_kind_of_time(
     assert await within("2026-05-01T09:00:00Z", "2026-05-01T10:00:01Z") == 4
     assert await within("2026-05-01T09:59", "2026-05-01T19:00:01+09:00") == 4
     assert await within("2026-05-01T10:00:01", "2026-06-01") == 0
+
+
+async def test_the_command_line_says_that_a_night_is_running_and_leaves(
+    open_memory: Open, urls: dict[str, str], scope: Scope
+) -> None:
+    """CRON-03: with an exit code of its own."""
+    environment = {f"TRIMEM_{name.upper()}": url for name, url in urls.items()}
+    environment |= {"TRIMEM_TENANT": scope.tenant, "PATH": str(Path(sys.executable).parent)}
+
+    async def nightly() -> tuple[int | None, bytes]:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", "from memory.cli import main; main()", "consolidate"),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=environment,
+            cwd=Path(__file__).resolve().parents[2],
+        )
+        _, said = await process.communicate()
+        return process.returncode, said
+
+    async with open_memory() as memory:
+        async with memory.exclusive(LEASE):
+            code, said = await nightly()
+        assert (code, said.count(b"\n")) == (4, 1)
+        assert (await nightly())[0] == 0
