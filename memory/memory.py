@@ -1,4 +1,4 @@
-"""The front door: Memory, a user's memory, and a session. The only module that knows all tiers.
+"""The front door: Memory, a user's memory, and a session. It decides when I/O happens.
 
     async with Memory.open() as memory:
         session = memory.user("ada").session("monday")
@@ -13,10 +13,8 @@ the result's `unavailable`; what lags is said in its `warnings`.
 from __future__ import annotations
 
 import asyncio
-import logging
-import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,23 +25,19 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from memory import filters, recall
-from memory.chroma import open_chroma
 from memory.codec import content_id
 from memory.context import ContextParts, assemble, strip_fences
-from memory.embedding import Embedder, open_embedder, usable
-from memory.episodic import EpisodicMemory, Repaired
+from memory.embedding import Embedder, usable
+from memory.episodic import Repaired
 from memory.errors import (
-    AgentMemoryError,
     EmbeddingFailed,
     EmptyInput,
     InvalidInput,
     TierUnavailable,
 )
 from memory.filters import Accepts
-from memory.ids import ENTROPY_BYTES, ulid
-from memory.journal import Journal, NewEvent, SessionInfo, SnapshotInfo, SnapshotStore
-from memory.lexical import Hit, LexicalIndex
-from memory.local import default_folder, local_stack
+from memory.journal import NewEvent, SessionInfo, SnapshotInfo
+from memory.lexical import Hit
 from memory.models import (
     Assertion,
     Context,
@@ -60,29 +54,22 @@ from memory.models import (
     Window,
     valid_name,
 )
+from memory.parts import Clock, Parts, Progress, open_parts, rebuild
 from memory.projections import (
     ARCHIVED,
     PINNED,
-    EpisodicProjection,
-    ExtractProjection,
-    SemanticProjection,
-    Windows,
-    WorkingProjection,
     fact_events,
 )
-from memory.semantic import SELF, SemanticMemory, open_semantic
+from memory.semantic import SELF
 from memory.semantic import names as entity_names
 from memory.semantic.predicates import Registry
 from memory.settings import Settings
-from memory.snapshots import Diff, Replay, Snapshots
+from memory.snapshots import Diff, Replay
 from memory.text import is_blank, plain
 from memory.times import as_utc
-from memory.tokens import TokenCounter
-from memory.worker import Lag, Worker
-from memory.working import WorkingMemory, open_redis
+from memory.worker import Lag
 
 T = TypeVar("T")
-Clock = Callable[[], datetime]
 Given = str | Message | Mapping[str, Any]
 """A message as a caller may give it: text, a Message, or an OpenAI-style mapping."""
 
@@ -94,13 +81,6 @@ KNOWN = 200
 """Facts that are looked at for one context, at most."""
 SHOWN = 30
 """Facts that are offered to a context, at most."""
-LOOK_AFTER = timedelta(seconds=30)
-"""How often what was used is written down."""
-
-Progress = Callable[[int, int], None]
-"""Told (done, in all)."""
-
-_log = logging.getLogger(__name__)
 
 
 def utc_now() -> datetime:
@@ -113,52 +93,10 @@ class Recorded(Value):
     messages: tuple[RecordedMessage, ...]
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """Everything that an open memory is made of."""
-
-    settings: Settings
-    clock: Clock
-    journal: Journal
-    counter: TokenCounter
-    registry: Registry
-    embedder: Embedder
-    working: WorkingMemory
-    windows: Windows
-    policy: recall.RecallPolicy
-    episodic: EpisodicMemory
-    lexical: LexicalIndex
-    semantic: SemanticMemory
-    snapshots: Snapshots
-    workers: dict[str, Worker] = field(default_factory=dict)
-    in_one_space: set[Scope] = field(default_factory=set)
-    """Users whose every vector is known to be the current embedder's."""
-    used: dict[Scope, set[str]] = field(default_factory=dict)
-    """Episodes that contexts have shown, not yet noted as used."""
-
-    def written(self) -> None:
-        for name in ("working", "episodic", "extract"):
-            self.workers[name].request()
-
-    async def repair(self) -> Repaired:
-        async with self.journal.lease("repair"):
-            return await self.episodic.repair()
-
-    async def note_used(self) -> None:
-        """Write down which episodes were used: what is used fades more slowly."""
-        used = dict(self.used)
-        self.used.clear()
-        for scope, ids in used.items():
-            await self.episodic.touch(scope, sorted(ids), now=self.clock())
-
-    def new_id(self) -> str:
-        return ulid(self.clock(), secrets.token_bytes(ENTROPY_BYTES))
-
-
 class Memory:
     """An open memory. `Memory.open()` makes one; it closes what it opened."""
 
-    def __init__(self, parts: _Parts) -> None:
+    def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     @classmethod
@@ -178,25 +116,10 @@ class Memory:
         Stores that do not answer are no error until they are asked; the journal must answer.
         Raises ConfigurationError, TierUnavailable.
         """
-        settings = settings or Settings()
-        async with AsyncExitStack() as stack:
-            parts = await _open_parts(stack, folder, settings, embedder, registry, clock)
-            for projection in (
-                WorkingProjection(parts.windows),
-                EpisodicProjection(parts.episodic),
-                ExtractProjection(
-                    parts.journal,
-                    parts.registry,
-                    clock,
-                    lambda: parts.workers["semantic"].request(),
-                ),
-                SemanticProjection(parts.semantic),
-            ):
-                parts.workers[projection.name] = Worker(parts.journal, projection, clock)
-            stack.push_async_callback(parts.note_used)
-            tasks = [asyncio.create_task(worker.run()) for worker in parts.workers.values()]
-            tasks += [asyncio.create_task(_look_after(parts))]
-            stack.push_async_callback(_cancel, tasks)
+        opening = open_parts(
+            folder, settings or Settings(), embedder, registry or Registry.default(), clock
+        )
+        async with opening as parts:
             yield cls(parts)
 
     def user(self, name: str, *, tenant: str | None = None) -> UserMemory:
@@ -206,7 +129,7 @@ class Memory:
 
     async def settled(self, timeout: timedelta | None = None) -> bool:
         """Wait until the tiers have everything written so far. False when one cannot have it."""
-        return await _settled(self._parts, timeout or timedelta(days=1))
+        return not await self._parts.lagging(timeout or timedelta(days=1))
 
     async def lags(self) -> list[Lag]:
         """How far each projection is."""
@@ -264,7 +187,7 @@ class Memory:
         AlreadyRunning when another process is at it, TierUnavailable.
         """
         async with self.exclusive("rebuild"):
-            await _rebuilt(self._parts, progress)
+            await rebuild(self._parts, progress)
 
     async def noted(self, name: str) -> JsonValue | None:
         """What was noted under `name`; None when nothing was."""
@@ -290,7 +213,7 @@ class _Found:
 class UserMemory:
     """What is remembered of one user in one tenant."""
 
-    def __init__(self, parts: _Parts, scope: Scope) -> None:
+    def __init__(self, parts: Parts, scope: Scope) -> None:
         self._parts = parts
         self.scope = scope
 
@@ -456,7 +379,7 @@ class UserMemory:
             self._parts.workers["semantic"].request()
 
     async def _await_own_writes(self) -> tuple[str, ...]:
-        behind = await _lagging(self._parts, READ_WAIT)
+        behind = await self._parts.lagging(READ_WAIT)
         return tuple(f"{name} memory has not caught up with what was recorded" for name in behind)
 
     async def _other_spaces(self) -> tuple[str, ...]:
@@ -654,136 +577,6 @@ class Session:
         return window, missing
 
 
-# --- opening -----------------------------------------------------------------------------------
-
-
-async def _open_parts(
-    stack: AsyncExitStack,
-    folder: Path | str | None,
-    settings: Settings,
-    given: Embedder | None,
-    registry: Registry | None,
-    clock: Clock,
-) -> _Parts:
-    opening = asyncio.create_task(_embedder(stack, settings, given))
-    stack.push_async_callback(_cancel, [opening])
-    urls = await _store_urls(stack, folder, settings)
-    counter = TokenCounter(settings.model, tokenizer_dir=settings.tokenizer_dir)
-    stack.push_async_callback(_cancel, [asyncio.create_task(asyncio.to_thread(counter.count, ""))])
-    journal = await stack.enter_async_context(Journal.open(urls.journal, timeout=settings.timeout))
-    redis = await stack.enter_async_context(open_redis(urls.redis, timeout=settings.timeout))
-    chroma = await stack.enter_async_context(open_chroma(urls.chroma, timeout=settings.timeout))
-    semantic = await stack.enter_async_context(
-        open_semantic(urls.neo4j, journal, timeout=settings.timeout)
-    )
-    working = WorkingMemory(redis, ttl=settings.session_ttl)
-    embedder = await opening
-    return _Parts(
-        settings=settings,
-        clock=clock,
-        journal=journal,
-        counter=counter,
-        registry=registry or Registry.default(),
-        embedder=embedder,
-        working=working,
-        windows=Windows(
-            journal,
-            working,
-            counter,
-            limit=settings.window_tokens,
-            summary_limit=settings.summary_tokens,
-            ttl=settings.session_ttl,
-            clock=clock,
-        ),
-        policy=recall.RecallPolicy.of_embedder(embedder.identity),
-        episodic=EpisodicMemory(journal, chroma, embedder),
-        lexical=LexicalIndex(journal),
-        semantic=semantic,
-        snapshots=Snapshots(SnapshotStore(journal)),
-    )
-
-
-async def _embedder(stack: AsyncExitStack, settings: Settings, given: Embedder | None) -> Embedder:
-    if given is not None:
-        return given
-    opened = await open_embedder(settings)
-    stack.push_async_callback(opened.close)
-    return opened
-
-
-@dataclass(frozen=True)
-class _Urls:
-    journal: str
-    redis: str
-    chroma: str
-    neo4j: str | None
-
-
-async def _store_urls(
-    stack: AsyncExitStack, folder: Path | str | None, settings: Settings
-) -> _Urls:
-    """Where each store lives: as the settings say, the rest in the local stack."""
-    given = {
-        name: url.get_secret_value() if url else None
-        for name, url in (
-            ("journal", settings.journal_url),
-            ("redis", settings.redis_url),
-            ("chroma", settings.chroma_url),
-            ("neo4j", settings.neo4j_url),
-        )
-    }
-    if given["journal"] and given["redis"] and given["chroma"]:
-        return _Urls(given["journal"], given["redis"], given["chroma"], given["neo4j"])
-    local = await stack.enter_async_context(
-        local_stack(
-            default_folder(Path(folder) if folder is not None else settings.home),
-            idle=settings.idle,
-            timeout=settings.timeout,
-            parts=frozenset(name for name in ("redis", "chroma") if not given[name]),
-        )
-    )
-    return _Urls(
-        given["journal"] or local.journal_url,
-        given["redis"] or local.redis_url,
-        given["chroma"] or local.chroma_url,
-        given["neo4j"],
-    )
-
-
-async def _look_after(parts: _Parts) -> None:
-    """What is done now and then while the memory is open; what fails is tried again later."""
-    while True:
-        await asyncio.sleep(LOOK_AFTER.total_seconds())
-        try:
-            await parts.note_used()
-        except AgentMemoryError as error:
-            _log.warning("what was used could not be noted: %s", error)
-
-
-async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-# --- rebuilding --------------------------------------------------------------------------------
-
-
-async def _rebuilt(parts: _Parts, progress: Progress | None) -> None:
-    everybody = await parts.journal.scopes()
-    await parts.episodic.rebuild()
-    semantic = parts.workers["semantic"]
-    async with semantic.stopped():
-        await parts.journal.reset(semantic.projection.name)  # first, lest a kill lose facts
-        for done, scope in enumerate(everybody, start=1):
-            for info in await parts.journal.sessions(scope):
-                await parts.working.clear(scope, info.session)
-            await parts.semantic.clear(scope)
-            if progress:
-                progress(done, len(everybody))
-    semantic.request()
-
-
 # --- what was given ----------------------------------------------------------------------------
 
 
@@ -835,26 +628,6 @@ def _as_recorded(message: Message, event_time: datetime | None) -> Message:
 
 
 # --- putting together --------------------------------------------------------------------------
-
-
-async def _settled(parts: _Parts, timeout: timedelta) -> bool:
-    return not await _lagging(parts, timeout)
-
-
-async def _lagging(parts: _Parts, timeout: timedelta) -> list[str]:
-    """The tiers that have not got what this process wrote, after waiting for them."""
-    workers = parts.workers
-    first = [workers[name] for name in ("working", "episodic", "extract")]
-    tickets = [worker.ticket for worker in first]
-    done = await asyncio.gather(
-        *(worker.reached(ticket, timeout) for worker, ticket in zip(first, tickets, strict=True))
-    )
-    semantic = workers["semantic"]  # after `extract`, which gives it work
-    known = await semantic.reached(semantic.ticket, timeout)
-    names = [worker.projection.name for worker, ok in zip(first, done, strict=True) if not ok]
-    if "extract" in names or not known:
-        names = [name for name in names if name != "extract"] + ["semantic"]
-    return names
 
 
 async def _or_named(work: Awaitable[T]) -> tuple[T | None, str | None]:

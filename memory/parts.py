@@ -1,0 +1,272 @@
+"""What an open memory is made of: how its parts are opened, looked after, and closed.
+
+Which store a part lives in is decided here and nowhere else: where the settings' URL says, else in
+the local stack.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from memory.chroma import open_chroma
+from memory.embedding import Embedder, open_embedder
+from memory.episodic import EpisodicMemory, Repaired
+from memory.errors import AgentMemoryError
+from memory.ids import ENTROPY_BYTES, ulid
+from memory.journal import Journal, SnapshotStore
+from memory.lexical import LexicalIndex
+from memory.local import default_folder, local_stack
+from memory.models import Scope
+from memory.projections import (
+    EpisodicProjection,
+    ExtractProjection,
+    SemanticProjection,
+    Windows,
+    WorkingProjection,
+)
+from memory.recall import RecallPolicy
+from memory.semantic import SemanticMemory, open_semantic
+from memory.semantic.predicates import Registry
+from memory.settings import Settings
+from memory.snapshots import Snapshots
+from memory.tokens import TokenCounter
+from memory.worker import Worker
+from memory.working import WorkingMemory, open_redis
+
+Clock = Callable[[], datetime]
+Progress = Callable[[int, int], None]
+"""Told (done, in all)."""
+
+LOOK_AFTER = timedelta(seconds=30)
+"""How often what was used is written down."""
+
+_FED_BY_MESSAGES = ("working", "episodic", "extract")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything that an open memory is made of."""
+
+    settings: Settings
+    clock: Clock
+    journal: Journal
+    counter: TokenCounter
+    registry: Registry
+    embedder: Embedder
+    working: WorkingMemory
+    windows: Windows
+    policy: RecallPolicy
+    episodic: EpisodicMemory
+    lexical: LexicalIndex
+    semantic: SemanticMemory
+    snapshots: Snapshots
+    workers: dict[str, Worker] = field(default_factory=dict)
+    in_one_space: set[Scope] = field(default_factory=set)
+    """Users whose every vector is known to be the current embedder's."""
+    used: dict[Scope, set[str]] = field(default_factory=dict)
+    """Episodes that contexts have shown, not yet noted as used."""
+
+    def written(self) -> None:
+        """Messages were written: have them brought to the tiers."""
+        for name in _FED_BY_MESSAGES:
+            self.workers[name].request()
+
+    async def lagging(self, timeout: timedelta) -> list[str]:
+        """The tiers that have not got what this process wrote, after waiting for them."""
+        first = [self.workers[name] for name in _FED_BY_MESSAGES]
+        done = await asyncio.gather(*(worker.reached(worker.ticket, timeout) for worker in first))
+        late = [name for name, ok in zip(_FED_BY_MESSAGES, done, strict=True) if not ok]
+        semantic = self.workers["semantic"]  # after `extract`, which gives it work
+        knows = await semantic.reached(semantic.ticket, timeout)
+        if "extract" in late or not knows:
+            late = [*(name for name in late if name != "extract"), "semantic"]
+        return late
+
+    async def repair(self) -> Repaired:
+        async with self.journal.lease("repair"):
+            return await self.episodic.repair()
+
+    async def note_used(self) -> None:
+        """Write down which episodes were used: what is used fades more slowly."""
+        used = dict(self.used)
+        self.used.clear()
+        for scope, ids in used.items():
+            await self.episodic.touch(scope, sorted(ids), now=self.clock())
+
+    def new_id(self) -> str:
+        return ulid(self.clock(), secrets.token_bytes(ENTROPY_BYTES))
+
+
+# --- opening -----------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def open_parts(
+    folder: Path | str | None,
+    settings: Settings,
+    embedder: Embedder | None,
+    registry: Registry,
+    clock: Clock,
+) -> AsyncIterator[Parts]:
+    """All parts, with their workers at work; closed in the opposite order.
+
+    Raises ConfigurationError, TierUnavailable.
+    """
+    async with AsyncExitStack() as stack:
+        parts = await _opened(stack, folder, settings, embedder, registry, clock)
+        for projection in (
+            WorkingProjection(parts.windows),
+            EpisodicProjection(parts.episodic),
+            ExtractProjection(
+                parts.journal, registry, clock, lambda: parts.workers["semantic"].request()
+            ),
+            SemanticProjection(parts.semantic),
+        ):
+            parts.workers[projection.name] = Worker(parts.journal, projection, clock)
+        stack.push_async_callback(_note_used, parts)
+        tasks = [asyncio.create_task(worker.run()) for worker in parts.workers.values()]
+        tasks.append(asyncio.create_task(_look_after(parts)))
+        stack.push_async_callback(_cancel, tasks)
+        yield parts
+
+
+async def _opened(
+    stack: AsyncExitStack,
+    folder: Path | str | None,
+    settings: Settings,
+    given: Embedder | None,
+    registry: Registry,
+    clock: Clock,
+) -> Parts:
+    opening = asyncio.create_task(_embedder(stack, settings, given))
+    stack.push_async_callback(_cancel, [opening])
+    urls = await _store_urls(stack, folder, settings)
+    counter = TokenCounter(settings.model, tokenizer_dir=settings.tokenizer_dir)
+    stack.push_async_callback(_cancel, [asyncio.create_task(asyncio.to_thread(counter.count, ""))])
+    journal = await stack.enter_async_context(Journal.open(urls.journal, timeout=settings.timeout))
+    redis = await stack.enter_async_context(open_redis(urls.redis, timeout=settings.timeout))
+    chroma = await stack.enter_async_context(open_chroma(urls.chroma, timeout=settings.timeout))
+    semantic = await stack.enter_async_context(
+        open_semantic(urls.neo4j, journal, timeout=settings.timeout)
+    )
+    working = WorkingMemory(redis, ttl=settings.session_ttl)
+    embedder = await opening
+    return Parts(
+        settings=settings,
+        clock=clock,
+        journal=journal,
+        counter=counter,
+        registry=registry,
+        embedder=embedder,
+        working=working,
+        windows=Windows(
+            journal,
+            working,
+            counter,
+            limit=settings.window_tokens,
+            summary_limit=settings.summary_tokens,
+            ttl=settings.session_ttl,
+            clock=clock,
+        ),
+        policy=RecallPolicy.of_embedder(embedder.identity),
+        episodic=EpisodicMemory(journal, chroma, embedder),
+        lexical=LexicalIndex(journal),
+        semantic=semantic,
+        snapshots=Snapshots(SnapshotStore(journal)),
+    )
+
+
+async def _embedder(stack: AsyncExitStack, settings: Settings, given: Embedder | None) -> Embedder:
+    if given is not None:
+        return given
+    opened = await open_embedder(settings)
+    stack.push_async_callback(opened.close)
+    return opened
+
+
+@dataclass(frozen=True)
+class _Urls:
+    journal: str
+    redis: str
+    chroma: str
+    neo4j: str | None
+
+
+async def _store_urls(
+    stack: AsyncExitStack, folder: Path | str | None, settings: Settings
+) -> _Urls:
+    """Where each store lives: as the settings say, the rest in the local stack."""
+    given = {
+        name: url.get_secret_value() if url else None
+        for name, url in (
+            ("journal", settings.journal_url),
+            ("redis", settings.redis_url),
+            ("chroma", settings.chroma_url),
+            ("neo4j", settings.neo4j_url),
+        )
+    }
+    if given["journal"] and given["redis"] and given["chroma"]:
+        return _Urls(given["journal"], given["redis"], given["chroma"], given["neo4j"])
+    local = await stack.enter_async_context(
+        local_stack(
+            default_folder(Path(folder) if folder is not None else settings.home),
+            idle=settings.idle,
+            timeout=settings.timeout,
+            parts=frozenset(name for name in ("redis", "chroma") if not given[name]),
+        )
+    )
+    return _Urls(
+        given["journal"] or local.journal_url,
+        given["redis"] or local.redis_url,
+        given["chroma"] or local.chroma_url,
+        given["neo4j"],
+    )
+
+
+async def _look_after(parts: Parts) -> None:
+    """What is done now and then while the memory is open."""
+    while True:
+        await asyncio.sleep(LOOK_AFTER.total_seconds())
+        await _note_used(parts)
+
+
+async def _note_used(parts: Parts) -> None:
+    try:
+        await parts.note_used()
+    except AgentMemoryError as error:  # it only makes what was used fade a little later
+        _log.warning("what was used could not be noted: %s", error)
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# --- rebuilding --------------------------------------------------------------------------------
+
+
+async def rebuild(parts: Parts, progress: Progress | None) -> None:
+    """The tiers made again from the journal."""
+    everybody = await parts.journal.scopes()
+    await parts.episodic.rebuild()
+    semantic = parts.workers["semantic"]
+    async with semantic.stopped():
+        await parts.journal.reset(semantic.projection.name)  # first, lest a kill lose facts
+        for done, scope in enumerate(everybody, start=1):
+            for info in await parts.journal.sessions(scope):
+                await parts.working.clear(scope, info.session)
+            await parts.semantic.clear(scope)
+            if progress:
+                progress(done, len(everybody))
+    semantic.request()
