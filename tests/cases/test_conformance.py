@@ -137,6 +137,7 @@ async def test_every_claim_in_a_context_leads_to_the_message_it_comes_from(
         for info in await user.sessions()
         for message in await user.session(info.session).messages()
     }
+    assert await memory.settled(PATIENCE)
     context = await user.session("now").build_context(
         "Where is the red kayak, when does Zora have her birthday, and where do I run on Tuesday?"
     )
@@ -209,6 +210,7 @@ async def test_no_more_than_k_records_reach_the_prompt_and_no_fewer_when_there_a
     session = user.session("now")
     for number in range(6):
         await session.record(user=f"What of the red kayak trip, {number}?", assistant="It was wet.")
+    assert await memory.settled(PATIENCE)
     context = await session.build_context("Tell me of the red kayak trip.", k=k, budget=6_000)
     assert context.text.count(mark) == k
     assert sum(item.tier == "episodic" for item in context.items) == k

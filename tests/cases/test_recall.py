@@ -67,6 +67,7 @@ async def test_nothing_unrelated_is_injected_and_short_questions_are_answered(
     """REC-07"""
     user = memory.user("u1")
     await say(user, *GARDEN_AND_TAX)
+    assert await memory.settled(PATIENCE)
     floor = RecallPolicy().floor
     for query in ("flurb qwzx vantic", "hello", "你好"):
         recalled = await user.recall(query)
@@ -102,7 +103,7 @@ async def test_chinese_words_are_found_inside_their_sentence(memory: Memory) -> 
     others = [f"第{n}天的{topic}记录一切正常，没有别的。" for n in range(10) for topic in topics]
     await say(user, *others[:50], wanted, *others[50:])
     await say(user, "The backup of the mail server runs at noon.")
-    await memory.settled(PATIENCE)
+    assert await memory.settled(PATIENCE)
     for query in ("备份", "每周巡检 cron", "成都"):
         assert wanted in texts(await user.recall(query, k=5))[:3]
     assert wanted not in texts(await user.recall("蓉", k=5))
@@ -144,6 +145,7 @@ async def test_a_prompt_that_quotes_memory_is_recalled_and_kept_as_what_the_user
     """REC-06: only the fence is taken out, not what the user wrote around it."""
     user = memory.user("u1")
     await say(user, *(f"The red kayak note number {n} is long. " * 12 for n in range(8)))
+    assert await memory.settled(PATIENCE)
     context = await user.session("s").build_context("Where is the red kayak?", budget=5_000)
     lent = str(context.messages[-2]["content"])
     assert context.tokens.memory > 500

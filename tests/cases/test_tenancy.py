@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from memory.journal.schema import metadata
 from memory.memory import UserMemory
 from tests.behaviour.conftest import Open
 
+PATIENCE = timedelta(seconds=30)
 Where = dict[str, JsonValue]
 
 
@@ -32,6 +34,7 @@ async def tickets(memory: Memory) -> UserMemory:
     await other.session("s1", agent="a1").record(
         messages=[{"role": "user", "content": "The printer ticket 7", "metadata": {"count": 7}}]
     )
+    assert await memory.settled(PATIENCE)
     return user
 
 
