@@ -30,7 +30,14 @@ USER = "user"
 """The one metadata field."""
 BATCH = 1_000
 """Records sent in one request. The server takes no more than 5,461."""
-HNSW = {"space": "cosine", "ef_construction": 200, "ef_search": 400, "max_neighbors": 32}
+HNSW = {
+    "space": "cosine",
+    "ef_construction": 200,
+    "ef_search": 400,
+    "max_neighbors": 32,
+    "sync_threshold": 100,
+    "batch_size": 50,
+}
 """How a collection's index is made: docs/decisions/0009-vector-layout.md."""
 
 CONNECTIONS = 32
