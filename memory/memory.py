@@ -406,7 +406,7 @@ class UserMemory:
         vector, missing = await _or_named(_embed_query(parts.embedder, query))
         while True:
             (dense, silent), lexical = await asyncio.gather(
-                _or_named(self._nearest(vector, wanted)),
+                self._nearest(vector, wanted),
                 parts.lexical.search(self.scope, query, wanted),
             )
             episodes = await parts.episodic.episodes(
@@ -437,8 +437,12 @@ class UserMemory:
         )
         return Recall(items=tuple(ranked), dropped=tuple(dropped), unavailable=found.unavailable)
 
-    async def _nearest(self, vector: NDArray[np.float32] | None, k: int) -> list[Hit]:
-        return [] if vector is None else await self._parts.episodic.nearest(self.scope, vector, k)
+    async def _nearest(
+        self, vector: NDArray[np.float32] | None, k: int
+    ) -> tuple[list[Hit] | None, str | None]:
+        if vector is None:
+            return [], None
+        return await _or_named(self._parts.episodic.nearest(self.scope, vector, k))
 
     async def _known(self, query: str, *, now: datetime) -> Recall:
         """Facts for the query: those about whom it names, and those about the user."""
