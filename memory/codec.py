@@ -16,6 +16,10 @@ from typing import Any
 
 from memory.errors import Corrupt, InvalidInput
 
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+)
+
 
 def encode(value: Any) -> bytes:
     """The canonical bytes of a JSON-like value. Raises InvalidInput that names the field which
@@ -24,9 +28,7 @@ def encode(value: Any) -> bytes:
     Floats must be finite; keys must be strings.
     """
     try:
-        text = json.dumps(
-            value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
-        )
+        text = _ENCODER.encode(value)
     except RecursionError as error:
         raise InvalidInput("nested too deep to be stored as JSON") from error
     except (TypeError, ValueError) as error:

@@ -105,7 +105,7 @@ def assemble(parts: ContextParts, *, counter: TokenCounter) -> Context:
     memory = _memory(wanted.beside(turns, parts), room, parts, count)
 
     messages = _in_order(parts, head, summary, turns, memory)
-    return Context(
+    return Context.trusted(
         messages=tuple(provider(message) for message in messages),
         tokens=_tokens(parts, head, summary, turns, memory, count),
         items=(*summary.items, *_turn_items(turns, count), *memory.items),
@@ -123,6 +123,7 @@ def assemble(parts: ContextParts, *, counter: TokenCounter) -> Context:
             *history.warnings,
             *counter.warnings,
         ),
+        snapshot_id=None,
     )
 
 
@@ -360,11 +361,13 @@ def _name(message: Message) -> str:
 def _turn_items(turns: windows.Fit[Message], count: Count) -> list[Item]:
     shortened = {_name(note.message): note.reason for note in turns.shortened}
     return [
-        Item(
+        Item.trusted(
             tier="working",
             id=message.id,
             text=message.text,
             tokens=count(message),
+            score=0.0,
+            scores={},
             reason=shortened.get(message.id, "recent turn"),
         )
         for message in turns.kept
@@ -564,7 +567,7 @@ def _place(recalled: Recalled) -> tuple[float, str, int, str]:
 
 def _item(line: _Line) -> Item:
     recalled = line.recalled
-    return Item(
+    return Item.trusted(
         tier=recalled.tier,
         id=recalled.id,
         text=recalled.text,

@@ -335,7 +335,8 @@ def _columns(owner_n: int, episode: Episode, terms: lexical.Terms) -> dict[str, 
 
 # --- reading -----------------------------------------------------------------------------------
 
-_EPISODES = select(episodes, episode_owners.c.owner).join(
+_FIELDS = tuple(Episode.model_fields)
+_EPISODES = select(*(episodes.c[name] for name in _FIELDS), episode_owners.c.owner).join(
     episode_owners, episode_owners.c.n == episodes.c.owner_n
 )
 _BY_ID = _EPISODES.where(
@@ -389,32 +390,25 @@ _VECTORS = (
 def _owned(owner: bytes, rows: Iterable[Row[Any]]) -> Iterator[Episode]:
     """The rows as episodes, after checking once more whose they are."""
     for row in rows:
-        if row.owner != owner:
+        if row[-1] != owner:
             raise Corrupt(f"the episode {row.id!r} is somebody else's")
         yield _episode(row)
 
 
 def _episode(row: Any) -> Episode:
-    # Nothing is validated again: these are the values of an Episode that was.
-    return Episode.model_construct(
-        id=row.id,
-        session=row.session,
-        message_id=row.message_id,
-        seq=row.seq,
-        part=row.part,
-        parts=row.parts,
-        role=Role(row.role),
-        speaker=to_text(row.speaker),
-        agent=row.agent,
-        text=to_text(row.text),
-        event_time=from_micros(row.event_time),
-        recorded_at=from_micros(row.recorded_at),
-        importance=row.importance,
-        pinned=bool(row.pinned),
-        archived=bool(row.archived),
-        last_access=None if row.last_access is None else from_micros(row.last_access),
-        metadata=decode(row.metadata),
-    )
+    """A row of `_EPISODES`. Nothing is checked again: these are the values of an Episode."""
+    fields = dict(zip(_FIELDS, row, strict=False))  # the owner comes last
+    fields["role"] = _ROLES[fields["role"]]
+    for name in ("speaker", "text"):
+        fields[name] = to_text(fields[name])
+    for name in ("event_time", "recorded_at", "last_access"):
+        fields[name] = None if fields[name] is None else from_micros(fields[name])
+    fields["metadata"] = decode(fields["metadata"]) if fields["metadata"] != _NO_METADATA else {}
+    return Episode.trusted(**fields)
+
+
+_ROLES = {role.value: role for role in Role}
+_NO_METADATA = encode({})
 
 
 def to_vector_bytes(vector: Vector) -> bytes:

@@ -437,7 +437,7 @@ def _recalled(each: _Candidate) -> Recalled:
         "recency": each.recency,
         "literal": 1.0 if each.literals else 0.0,
     }
-    return Recalled(
+    return Recalled.trusted(
         tier="episodic",
         id=episode.id,
         text=episode.text,
@@ -450,6 +450,8 @@ def _recalled(each: _Candidate) -> Recalled:
         agent=episode.agent,
         seq=episode.seq,
         event_time=episode.event_time,
+        valid_from=None,
+        valid_to=None,
         sources=(episode.message_id,),
         metadata=episode.metadata,
     )

@@ -29,7 +29,7 @@ POLL = timedelta(seconds=5)
 FIRST_PAUSE = timedelta(milliseconds=200)
 LONGEST_PAUSE = timedelta(seconds=30)
 LEASE_POLL = timedelta(milliseconds=20)
-GATHER = timedelta(milliseconds=15)
+GATHER = timedelta(milliseconds=50)
 """How long a worker lets writes gather, so that many come in one batch. Nobody waits for it: a
 reader who does makes it start at once."""
 
@@ -154,10 +154,14 @@ class Worker:
         name, kinds = self.projection.name, self.projection.kinds
         async with self._journal.lease(self._lease):
             after = await self._journal.cursor(name)
-            while batch := await self._journal.events(after=after, kinds=kinds, limit=BATCH):
-                await self._apply(batch)
-                after = batch[-1].position
-                await self._journal.advance(name, after, now=self._clock())
+            more = True
+            while more:  # a short batch was all there was: what came since may gather
+                batch = await self._journal.events(after=after, kinds=kinds, limit=BATCH)
+                more = len(batch) == BATCH
+                if batch:
+                    await self._apply(batch)
+                    after = batch[-1].position
+                    await self._journal.advance(name, after, now=self._clock())
 
     async def _apply(self, batch: Sequence[Event]) -> None:
         try:

@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
+    BindParameter,
     Column,
     ColumnElement,
     Connection,
@@ -134,10 +137,10 @@ class SqlSemanticMemory:
 
     async def _found(self, scope: Scope, question: Wanted) -> list[Fact]:
         owner = owner_of(scope)
-        query = _query(owner, question)
+        query, values = _asking(owner, question)
         with _answering():
             return await self._journal.query(
-                lambda connection: list(_read(owner, connection.execute(query)))
+                lambda connection: list(_read(owner, connection.execute(query, values)))
             )
 
     async def clear(self, scope: Scope | None) -> None:
@@ -219,28 +222,42 @@ def _write(connection: Connection, owner: bytes, decided: Change) -> None:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def _query(owner: bytes, question: Wanted) -> Select[Any]:
-    conditions: list[ColumnElement[bool]] = [_facts.owner == owner]
-    if question.keys is not None:
-        conditions.append(
-            or_(_facts.subject_key.in_(question.keys), _facts.object_key.in_(question.keys))
-        )
-    if question.predicate is not None:
-        conditions.append(_facts.predicate_key == question.predicate)
-    if question.true_at is not None:
-        conditions.append(_in_force(question.true_at, "valid_from", "valid_to"))
-    if question.no_end:
+def _asking(owner: bytes, question: Wanted) -> tuple[Select[Any], dict[str, Any]]:
+    """The statement for a question of this shape, and its values."""
+    values = {"owner": owner, **question._asdict()}
+    asked = frozenset(
+        name for name, value in values.items() if value is not None and value is not False
+    )
+    return _query(asked), {name: value for name, value in values.items() if name in asked - _FLAGS}
+
+
+_FLAGS = frozenset({"no_end", "believed_still"})
+
+
+@lru_cache(maxsize=64)
+def _query(asked: frozenset[str]) -> Select[Any]:
+    """One statement for each shape of a question: to build one takes longer than to run it."""
+    conditions: list[ColumnElement[bool]] = [_facts.owner == bindparam("owner")]
+    if "keys" in asked:
+        keys: BindParameter[Any] = bindparam("keys", expanding=True)
+        conditions.append(or_(_facts.subject_key.in_(keys), _facts.object_key.in_(keys)))
+    if "predicate" in asked:
+        conditions.append(_facts.predicate_key == bindparam("predicate"))
+    if "true_at" in asked:
+        conditions.append(_in_force("true_at", "valid_from", "valid_to"))
+    if "no_end" in asked:
         conditions.append(_facts.valid_to.is_(None))
-    if question.believed_at is not None:
-        conditions.append(_in_force(question.believed_at, "learnt_at", "unlearnt_at"))
-    if question.believed_still:
+    if "believed_at" in asked:
+        conditions.append(_in_force("believed_at", "learnt_at", "unlearnt_at"))
+    if "believed_still" in asked:
         conditions.append(_facts.unlearnt_at.is_(None))
     query = select(*_COLUMNS).where(*conditions).order_by(_facts.valid_from.desc(), _facts.id)
-    return query if question.limit is None else query.limit(question.limit)
+    return query.limit(bindparam("limit")) if "limit" in asked else query
 
 
-def _in_force(moment: int, start: str, end: str) -> ColumnElement[bool]:
-    return (_facts[start] <= moment) & (_facts[end].is_(None) | (_facts[end] > moment))
+def _in_force(moment: str, start: str, end: str) -> ColumnElement[bool]:
+    at = bindparam(moment, type_=BigInteger)
+    return (_facts[start] <= at) & (_facts[end].is_(None) | (_facts[end] > at))
 
 
 def _read(owner: bytes, rows: Iterable[Any]) -> Iterator[Fact]:

@@ -93,3 +93,12 @@ def test_text_is_changed_in_every_part_and_nowhere_else() -> None:
     message = Message(role=Role.USER, content=({"type": "text", "text": "a"}, image))
     assert message.map_text(str.upper).content == ({"type": "text", "text": "A"}, image)
     assert message.map_text(lambda text: text) is message
+
+
+def test_a_trusted_value_is_the_value_itself() -> None:
+    checked = Message(role=Role.USER, content="hello", metadata={"a": 1})
+    trusted = Message.trusted(**{name: getattr(checked, name) for name in Message.model_fields})
+    assert trusted == checked
+    assert trusted.to_json() == checked.to_json()
+    assert trusted.model_copy(update={"content": "bye"}).text == "bye"
+    assert hash(Scope.trusted(tenant="a", user="b")) == hash(Scope.of("a", "b"))

@@ -29,7 +29,7 @@ from memory.models import (
     Window,
 )
 from memory.snapshots import Snapshots, context_of, diff, parts_of
-from memory.snapshots.document import SCHEMA, bytes_of, document_of
+from memory.snapshots.document import SCHEMA, _without_text, bytes_of, document_of
 from memory.tokens import TokenCounter
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -296,3 +296,11 @@ async def test_a_wrong_digest_is_noticed(journal: Journal, snapshots: Snapshots)
     for read in (snapshots.replay, snapshots.show):
         with pytest.raises(Corrupt, match="'bad'"):
             await read(ADA, "bad")
+
+
+
+def test_an_item_beside_its_message_is_all_of_it_but_the_text() -> None:
+    plain = Item(tier="working", id="m1", text="hello", tokens=3, reason="recent turn")
+    scored = Item(tier="episodic", id="e1", text="x", tokens=1, score=0.5, scores={"words": 0.5})
+    for item in (plain, scored):
+        assert _without_text(item) | {"text": item.text} == item.to_json()
