@@ -1,8 +1,9 @@
 """How long `record` and `build_context` take, as the memory grows.
 
 For 1k, 10k and 100k episodes in one memory: `record` of a turn until it is acknowledged, and
-`build_context` of a small user (200 episodes) and of a large one (10,000), one at a time and
-sixteen at once; each part of it; the whole with embedding the question; and the snapshot alone.
+`build_context` of a small user (200 episodes) and of a large one (10,000), in a conversation of
+twelve turns and in one that fills its window (4,000 tokens), one at a time and sixteen at once;
+each part of it; the whole with embedding the question; and the snapshot alone.
 
     python benchmarks/latency.py                 # 1k and 10k
     python benchmarks/latency.py --sizes 1000,10000,100000 --runs 200
@@ -121,7 +122,7 @@ async def fill(memory: Memory, total: int) -> tuple[UserMemory, UserMemory | Non
             await user.assert_fact("user", "likes", f"{words[fact * 7]} {fact}")
     await memory.settled(timedelta(hours=2))
     for name in ("small", "large") if total > LARGE else ("small",):
-        await talk(memory.user(name).session("today"), 12, rng, words)
+        await talk(memory.user(name).session("evening"), 12, rng, words)
     await memory.settled(timedelta(minutes=5))
     return memory.user("small"), memory.user("large") if total > LARGE else None
 
@@ -182,20 +183,26 @@ async def measure(total: int, runs: int, home: Path) -> Figures:
         for name, user in (("small user", small), ("10k user", large)):
             if user is None:
                 continue
-            today = user.session("today")
+            evening = user.session("evening")
 
-            async def build(today: Session = today) -> None:
-                await today.build_context(sentence(rng, words), system="You help.")
+            async def build(evening: Session = evening) -> None:
+                await evening.build_context(sentence(rng, words), system="You help.")
 
             figures.add(f"build_context, {name}", await one_at_a_time(build, runs))
             figures.add(f"build_context, {name}, 16 at once", await sixteen_at_once(build, runs))
-            await measure_parts(figures, name, user, today, rng, words, runs)
+            await measure_parts(figures, name, user, evening, rng, words, runs)
+
+        async def build_full() -> None:
+            await session.build_context(sentence(rng, words), system="You help.")
+
+        full = await one_at_a_time(build_full, runs)
+        figures.add("build_context, small user, window full", full)
     real = RealQueries(await open_embedder(settings))
     async with Memory.open(home, settings=settings, embedder=real) as memory:
-        today = memory.user("small").session("today")
+        evening = memory.user("small").session("evening")
 
         async def whole() -> None:
-            await today.build_context(sentence(rng, words), system="You help.")
+            await evening.build_context(sentence(rng, words), system="You help.")
 
         figures.add("build_context, small user, with embedding", await one_at_a_time(whole, runs))
     return figures

@@ -44,6 +44,8 @@ class Report(Value):
     promoted: int = 0
     plans: tuple[Plan, ...] = ()
     failures: tuple[Failure, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What could not be done for the store as a whole; the next run tries again."""
 
     @property
     def changed(self) -> bool:
@@ -68,6 +70,7 @@ async def consolidate(
     failures: list[Failure] = []
     async with memory.exclusive(LEASE):
         await memory.settled(SETTLE)
+        problems = () if dry_run else await _repaired(memory)
         everybody = list(scopes) if scopes is not None else await memory.scopes()
         for done, scope in enumerate(everybody):
             if progress:
@@ -80,7 +83,7 @@ async def consolidate(
                 plans.append(night)
             except AgentMemoryError as error:
                 failures.append(Failure(scope=scope, error=str(error)))
-        report = _report(run_id, dry_run, now, plans, failures)
+        report = _report(run_id, dry_run, now, plans, failures, problems)
         if not dry_run:
             await memory.settled(SETTLE)
             summary = report.model_copy(update={"plans": ()})
@@ -92,6 +95,17 @@ async def last_run(memory: Memory) -> Report | None:
     """The report of the newest finished run, without its plans; None when there was none yet."""
     noted = await memory.noted(LAST_RUN)
     return Report.from_json(noted) if noted else None
+
+
+async def _repaired(memory: Memory) -> tuple[str, ...]:
+    """Make up for what the index of vectors has lost, or could not be given, since last night."""
+    try:
+        repaired = await memory.repair()
+    except AgentMemoryError as error:
+        return (f"the index of vectors was not looked over: {error}",)
+    if not repaired.still_flawed:
+        return ()
+    return (f"{repaired.still_flawed} episodes cannot be embedded: found by their words alone",)
 
 
 async def _planned(user: UserMemory, now: datetime, policy: Policy) -> Plan:
@@ -107,7 +121,12 @@ async def _apply(user: UserMemory, night: Plan, run_id: str) -> None:
 
 
 def _report(
-    run_id: str, dry_run: bool, now: datetime, plans: list[Plan], failures: list[Failure]
+    run_id: str,
+    dry_run: bool,
+    now: datetime,
+    plans: list[Plan],
+    failures: list[Failure],
+    problems: tuple[str, ...],
 ) -> Report:
     return Report(
         run_id=run_id,
@@ -119,4 +138,5 @@ def _report(
         promoted=sum(len(one.promote) for one in plans),
         plans=tuple(plans),
         failures=tuple(failures),
+        problems=problems,
     )

@@ -486,7 +486,7 @@ def consolidate(
             console.write_json(report)
         else:
             show.night(console.people(), report)
-        return PARTIAL if report.failures else DONE
+        return PARTIAL if report.failures or report.problems else DONE
 
     _run(work())
 
@@ -506,6 +506,46 @@ def reembed(home: Home = None, as_json: Json = False) -> None:
             if repaired.still_flawed:
                 console.fail(f"{repaired.still_flawed} could not be embedded")
         return PARTIAL if repaired.still_flawed else DONE
+
+    _run(work())
+
+
+@app.command()
+def repair(home: Home = None, as_json: Json = False) -> None:
+    """Make up for what the index of vectors has lost, or never got. Changes nothing when all is
+    well. The night does it too."""
+
+    async def work() -> int:
+        async with _opened(home) as memory:
+            repaired = await memory.repair()
+        if as_json:
+            console.write_json(repaired)
+        else:
+            console.people().print(
+                f"{repaired.put_back} vectors put back, {repaired.taken_out} taken out, "
+                f"{repaired.embedded} episodes embedded"
+            )
+            if repaired.still_flawed:
+                console.fail(f"{repaired.still_flawed} could not be embedded")
+        return PARTIAL if repaired.still_flawed else DONE
+
+    _run(work())
+
+
+@app.command()
+def rebuild(home: Home = None, as_json: Json = False) -> None:
+    """Make all three tiers again from the journal. Embeds nothing; safe to stop and run again."""
+
+    async def work() -> int:
+        async with _opened(home) as memory:
+            with console.bar("users", shown=_bars(as_json)) as moved:
+                await memory.rebuild(moved)
+            done = await memory.settled(timedelta(hours=12))
+        if as_json:
+            console.write_json({"rebuilt": done})
+        else:
+            console.people().print("made again from the journal" if done else "not all could be")
+        return DONE if done else PARTIAL
 
     _run(work())
 

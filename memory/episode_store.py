@@ -267,7 +267,7 @@ def set_archived(
         (row.n, _episode(row))
         for part in slices(ids, _SLICE)
         for row in connection.execute(
-            select(episodes).where(
+            select(*_FIELDS_OF_EPISODES, episodes.c.n).where(
                 episodes.c.owner_n == owner_n,
                 episodes.c.id.in_(part),
                 episodes.c.archived.is_(not archived),
@@ -336,7 +336,8 @@ def _columns(owner_n: int, episode: Episode, terms: lexical.Terms) -> dict[str, 
 # --- reading -----------------------------------------------------------------------------------
 
 _FIELDS = tuple(Episode.model_fields)
-_EPISODES = select(*(episodes.c[name] for name in _FIELDS), episode_owners.c.owner).join(
+_FIELDS_OF_EPISODES = tuple(episodes.c[name] for name in _FIELDS)
+_EPISODES = select(*_FIELDS_OF_EPISODES, episode_owners.c.owner).join(
     episode_owners, episode_owners.c.n == episodes.c.owner_n
 )
 _BY_ID = _EPISODES.where(
@@ -396,8 +397,8 @@ def _owned(owner: bytes, rows: Iterable[Row[Any]]) -> Iterator[Episode]:
 
 
 def _episode(row: Any) -> Episode:
-    """A row of `_EPISODES`. Nothing is checked again: these are the values of an Episode."""
-    fields = dict(zip(_FIELDS, row, strict=False))  # the owner comes last
+    """A row that begins with `_FIELDS`. Nothing is checked again: an Episode was written."""
+    fields = dict(zip(_FIELDS, row, strict=False))
     fields["role"] = _ROLES[fields["role"]]
     for name in ("speaker", "text"):
         fields[name] = to_text(fields[name])

@@ -57,6 +57,8 @@ PAGE = 512
 HOPELESS = 3
 """Texts that an embedder refuses one after the other before the rest is not tried any more."""
 
+SEEN = 10_000
+"""Users of whom it is remembered where their vectors are."""
 _LAYOUT = "episodic.layout"
 
 
@@ -134,6 +136,7 @@ class EpisodicMemory:
         self._embedder = embedder
         self._shards = shards
         self._known_layout: _Layout | None = None
+        self._seen: dict[bytes, Owner] = {}
 
     # --- remembering ---------------------------------------------------------------------------
 
@@ -258,7 +261,7 @@ class EpisodicMemory:
             raise InvalidInput(f"cannot search for this vector: {problem}")
         layout = await self._layout()
         owner = owner_of(scope)
-        user = await self._journal.query(lambda c: store.owner_of(c, owner))
+        user = self._seen.get(owner) or await self._look_at(owner)
         while True:
             if user is None or not user.active:
                 return []
@@ -272,13 +275,24 @@ class EpisodicMemory:
             )
             if found is not None and len(found) >= min(sought, user.active):
                 break
-            # Fewer than there should be: the user may be on the move, or has flawed episodes.
-            user = await self._journal.query(lambda c: store.owner_of(c, owner))
+            # Fewer than there should be: the user was moved, or has flawed episodes.
+            user = await self._look_at(owner)
             if user is None or user.has_own_collection == own:
                 break
         if found is None and await self._expects_vectors(owner, layout):
             raise TierUnavailable("episodic", "the index of vectors is gone: it needs a repair")
         return [Hit(one.id, one.similarity) for one in found or ()][:k]
+
+    async def _look_at(self, owner: bytes) -> Owner | None:
+        """How the user is, and was when last seen: where the vectors are changes once in a life,
+        and a search that looks in the old place finds too few and looks again."""
+        user = await self._journal.query(lambda c: store.owner_of(c, owner))
+        self._seen.pop(owner, None)
+        if user is not None and user.active:
+            self._seen[owner] = user
+            if len(self._seen) > SEEN:
+                del self._seen[next(iter(self._seen))]
+        return user
 
     async def _expects_vectors(self, owner: bytes, layout: _Layout) -> bool:
         def work(connection: Connection) -> bool:

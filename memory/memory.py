@@ -75,7 +75,7 @@ Given = str | Message | Mapping[str, Any]
 
 READ_WAIT = timedelta(seconds=2)
 """The longest that a read waits for this process's own writes to reach the tiers."""
-CANDIDATES = 50
+CANDIDATES = 40
 """Episodes that each arm offers to the fusion, at least."""
 KNOWN = 200
 """Facts that are looked at for one context, at most."""

@@ -199,6 +199,8 @@ def night(console: Console, report: Report) -> None:
             console.print(said(f"! {plan.scope.user}: {reason}", "yellow"))
     for failure in report.failures:
         console.print(said(f"! {failure.scope.user}: {failure.error}", "bold red"))
+    for problem in report.problems:
+        console.print(said(f"! {problem}", "yellow"))
 
 
 def snapshots(console: Console, found: Sequence[SnapshotInfo]) -> None:

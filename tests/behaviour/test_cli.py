@@ -400,3 +400,23 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+# --- upkeep ------------------------------------------------------------------------------------
+
+
+def test_the_tiers_are_made_again_from_the_journal(trimem: Trimem, chat: Path) -> None:
+    assert trimem("import", str(chat), "-u", "ada").code == 0
+    before = trimem("recall", "Where does the cat sleep?", "-u", "ada", "--json").json
+    assert before["items"]
+    ran = trimem("rebuild", "--json")
+    assert (ran.code, ran.json) == (0, {"rebuilt": True})
+    assert trimem("recall", "Where does the cat sleep?", "-u", "ada", "--json").json == before
+
+
+def test_a_repair_of_what_is_well_changes_nothing(trimem: Trimem, chat: Path) -> None:
+    assert trimem("import", str(chat), "-u", "ada").code == 0
+    ran = trimem("repair", "--json")
+    assert ran.code == 0
+    assert ran.json.get("put_back", 0) == 0
+    assert "0 vectors put back" in trimem("repair").out

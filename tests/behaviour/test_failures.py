@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -22,8 +23,9 @@ from memory.embedding import Embedder
 from memory.errors import EmbeddingFailed, TierUnavailable
 from memory.models import Scope
 from memory.settings import Settings
-from memory.working import open_redis
+from memory.working import WorkingMemory, open_redis
 from tests.behaviour.conftest import Clock, Open
+from tests.proxy import proxy as proxied
 
 PATIENCE = timedelta(seconds=30)
 LOCAL_ONLY = pytest.mark.parametrize("urls", ["local"], indirect=True)
@@ -91,8 +93,6 @@ async def test_a_window_that_redis_lost_is_rebuilt_from_the_journal(
     await memory.settled(PATIENCE)
     before = await session.window()
     async with open_redis(urls["redis_url"], timeout=PATIENCE) as redis:
-        from memory.working import WorkingMemory
-
         await WorkingMemory(redis, ttl=None).clear(session.scope, "s")
     assert await session.window() == before
     await session.record(user="and on it goes")
@@ -101,7 +101,7 @@ async def test_a_window_that_redis_lost_is_rebuilt_from_the_journal(
 
 
 async def test_an_expired_session_says_so_and_its_past_is_still_recalled(
-    open_memory: Open, clock: Clock
+    open_memory: Open, urls: dict[str, str], clock: Clock
 ) -> None:
     async with open_memory(session_ttl=3600) as memory:
         user = memory.user("ada")
@@ -109,12 +109,8 @@ async def test_an_expired_session_says_so_and_its_past_is_still_recalled(
         await session.record(user="The red kayak is in the boathouse.", assistant="Good.")
         await memory.settled(PATIENCE)
         clock.forward(hours=3)
-        from memory.working import WorkingMemory  # the clock of Redis cannot be moved: clear
-
-        async with AsyncExitStack() as stack:
-            redis = await stack.enter_async_context(
-                open_redis(memory.settings.redis_url.get_secret_value(), timeout=PATIENCE)  # type: ignore[union-attr]
-            )
+        async with open_redis(urls["redis_url"], timeout=PATIENCE) as redis:
+            # Redis has a clock of its own, which cannot be moved.
             await WorkingMemory(redis, ttl=None).clear(session.scope, "s")
         recorded = await session.record(user="Hello again!")
         assert recorded.messages[0].seq == 3
@@ -165,7 +161,7 @@ async def test_another_embedder_is_said_and_nothing_is_lost(
     async with open_memory() as memory:
         user = memory.user("ada")
         for number in range(5):
-            await user.session("s").record(user=f"The red kayak number {number} is in the boathouse.")
+            await user.session("s").record(user=f"The red kayak no. {number} is in the boathouse.")
         await memory.settled(PATIENCE)
     async with open_memory(embedder=FailsFor("nothing")) as memory:
         user = memory.user("ada")
@@ -233,10 +229,6 @@ async def test_what_was_acknowledged_survives_kill_9_and_is_applied_once(
 async def test_a_connection_that_was_dropped_while_idle_is_made_again(
     open_memory: Open, redis_url: str, chroma_url: str, neo4j_url: str
 ) -> None:
-    from urllib.parse import urlsplit
-
-    from tests.proxy import proxy as proxied
-
     async with AsyncExitStack() as stack:
         through = {}
         proxies = []

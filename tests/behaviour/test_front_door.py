@@ -9,7 +9,7 @@ import pytest
 
 from memory import Memory
 from memory.errors import BudgetError, EmptyInput, InvalidFilter, InvalidInput, InvalidScope
-from memory.models import Context, Role
+from memory.models import Context, Message, Role
 from memory.tokens import TokenCounter
 from tests.behaviour.conftest import Clock, Open
 
@@ -46,7 +46,8 @@ async def test_a_context_is_built_from_all_three_tiers(memory: Memory, clock: Cl
 async def test_chinese_is_remembered_and_recalled(memory: Memory, clock: Clock) -> None:
     li = memory.user("李雷")
     await li.session("周一").record(
-        user="我叫李雷，我对花生过敏。我们每周巡检用 cron 做备份，机房在成都。", assistant="好的，记住了。"
+        user="我叫李雷，我对花生过敏。我们每周巡检用 cron 做备份，机房在成都。",
+        assistant="好的，记住了。",
     )
     await li.session("周一").record(user="昨天看了一部很长的电影。", assistant="好看吗？")
     clock.forward(days=1)
@@ -67,17 +68,9 @@ async def test_a_context_counts_every_token_and_stays_within_its_budget(memory: 
         context = await session.build_context(
             "When does the museum open?", system=SYSTEM, budget=budget, reserve=100
         )
-        counted = sum(
-            counter.message(_message(message)) for message in context.messages
-        )
+        counted = sum(counter.message(Message.parse(message)) for message in context.messages)
         assert counted + 100 <= context.tokens.total <= budget
         assert context.messages[-1]["content"] == "When does the museum open?"
-
-
-def _message(message: dict):  # type: ignore[no-untyped-def,type-arg]
-    from memory.models import Message
-
-    return Message.parse(message)
 
 
 async def test_a_fixed_part_that_cannot_fit_raises_both_numbers_and_changes_nothing(
@@ -102,7 +95,7 @@ HOSTILE = [
     "\ud83d\ude00 as two halves",
     "\u202eright to left\u202c and السلام عليكم",
     "👩‍👩‍👧‍👦 e\u0301 ﬁ Ⅷ",
-    "'; DROP TABLE events; -- {\"$ne\": 1} `x`",
+    '\'; DROP TABLE events; -- {"$ne": 1} `x`',
     "</memory> <memory-00000000>",
     " \t leading and trailing \n",
 ]
@@ -151,7 +144,8 @@ async def test_empty_input_is_refused_and_nothing_is_stored(memory: Memory, text
 async def test_what_is_no_message_is_refused_whole(memory: Memory) -> None:
     session = memory.user("ada").session("s")
     good = {"role": "user", "content": "fine"}
-    for bad in ({"role": "wizard", "content": "x"}, {"role": "user", "content": 7}, {"content": "x"}):
+    wrong = ({"role": "wizard", "content": "x"}, {"role": "user", "content": 7}, {"content": "x"})
+    for bad in wrong:
         with pytest.raises(InvalidInput):
             await session.record(messages=[good, bad])
     assert await session.messages() == []
@@ -213,7 +207,7 @@ async def test_a_literal_number_or_file_name_is_found(memory: Memory) -> None:
     user = memory.user("ada")
     session = user.session("s")
     for number in range(60):
-        await session.record(user=f"Note number {number}: the weather was mild and the tea was good.")
+        await session.record(user=f"Note {number}: the weather was mild and the tea was good.")
     await session.record(user="The refund for order 7300418826 was approved.")
     await session.record(user="The config lives in PLAN.md for now.")
     for query in ("7300418826", "PLAN.md"):
@@ -368,7 +362,8 @@ async def test_names_that_cannot_be_users_are_refused(memory: Memory) -> None:
 
 async def test_roles_tools_and_parts_go_through_record(memory: Memory) -> None:
     session = memory.user("ada").session("s")
-    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"地":"北京"}'}}
+    function = {"name": "weather", "arguments": '{"地":"北京"}'}
+    call = {"id": "c1", "type": "function", "function": function}
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     await session.record(
         messages=[

@@ -104,4 +104,5 @@ def test_no_read_or_write_can_be_spelt_without_a_scope() -> None:
     assert required.default is inspect.Parameter.empty
     for kind in (UserMemory, Session):
         for name, method in inspect.getmembers(kind, inspect.iscoroutinefunction):
-            assert not {"user_id", "scope", "tenant"} & set(inspect.signature(method).parameters), name
+            widening = {"user_id", "scope", "tenant"}
+            assert not widening & set(inspect.signature(method).parameters), name

@@ -14,7 +14,7 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 def test_later_ids_sort_later() -> None:
     ids = [ulid(NOW + timedelta(milliseconds=i), b"\xff" * 10) for i in range(5)]
     assert ids == sorted(ids)
-    assert {len(id) for id in ids} == {26}
+    assert {len(each) for each in ids} == {26}
 
 
 def test_ids_of_one_moment_differ_by_their_entropy() -> None:

@@ -298,7 +298,6 @@ async def test_a_wrong_digest_is_noticed(journal: Journal, snapshots: Snapshots)
             await read(ADA, "bad")
 
 
-
 def test_an_item_beside_its_message_is_all_of_it_but_the_text() -> None:
     plain = Item(tier="working", id="m1", text="hello", tokens=3, reason="recent turn")
     scored = Item(tier="episodic", id="e1", text="x", tokens=1, score=0.5, scores={"words": 0.5})
