@@ -392,9 +392,21 @@ def demo(
     home: Annotated[
         Path | None, typer.Option("--home", help="Default: .demo in the current folder.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Six weeks of two people in under a minute: all tiers, a night, a replay."""
-    _run(play(home))
+    """Six weeks of two people in under a minute: all tiers, a night, a replay.
+
+    With --json the show goes to stderr, and what came of it to stdout. Exit code 1 when the replay
+    is not what was built.
+    """
+
+    async def work() -> int:
+        played = await play(home, sys.stderr if as_json else sys.stdout)
+        if as_json:
+            console.write_json(played)
+        return DONE if played.identical else FAILED
+
+    _run(work())
 
 
 @app.command()

@@ -6,12 +6,12 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.resources import as_file, files
 from pathlib import Path
 from shlex import quote
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -19,7 +19,7 @@ from rich.text import Text
 from consolidation import Plan, Policy, Report, consolidate
 from memory.importers import Conversation, Problem, read
 from memory.memory import Memory, UserMemory
-from memory.models import Context, Fact, Item
+from memory.models import Context, Fact, Item, Value
 from memory.semantic import render
 from memory.settings import Settings
 from memory.terminal import console as out
@@ -96,10 +96,23 @@ class Early(NamedTuple):
     data: bytes
 
 
-async def run(home: Path | None) -> int:
-    """Play the demo in `home`, or in .demo in the current folder. Gives the exit code."""
+class Played(Value):
+    """What came of a demo: the contexts by user, the night, and whether the replay was the same."""
+
+    tenant: str
+    messages: int
+    contexts: Mapping[str, Context]
+    night: Report
+    replayed: str
+    identical: bool
+    seconds: float
+
+
+async def run(home: Path | None, stream: TextIO) -> Played:
+    """Play the demo in `home`, or in .demo in the current folder; the show goes to `stream`."""
     began = time.monotonic()
-    console = Console(width=min(WIDTH, Console().width), highlight=False, emoji=False, markup=False)
+    width = min(WIDTH, Console(file=stream).width)
+    console = Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
     folder = home or FOLDER
     tenant = f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
     settings = Settings().model_copy(update={"tenant": tenant})
@@ -110,17 +123,28 @@ async def run(home: Path | None) -> int:
             state = "ok" if part.ok else f"not ok: {part.problem}"
             version = out.line(part.version, limit=24)
             console.print(out.said(f"  {part.part:<10} {version:<24} {state}"))
-        early = await _remember(console, memory, clock)
+        messages, early = await _remember(console, memory, clock)
         clock.reach(TODAY)
-        for number, person in enumerate(PEOPLE, start=2):
-            await _context(console, memory, person, number)
+        contexts = {
+            person.name: await _context(console, memory, person, number)
+            for number, person in enumerate(PEOPLE, start=2)
+        }
         await _time(console, memory)
         clock.reach(NIGHT)
-        await _night(console, memory)
+        night = await _night(console, memory)
         same = await _replay(console, memory, early)
     local = folder if _is_local(_servers(settings)) else None
-    _next(console, local, tenant, early, time.monotonic() - began)
-    return 0 if same else 1
+    took = time.monotonic() - began
+    _next(console, local, tenant, early, took)
+    return Played(
+        tenant=tenant,
+        messages=messages,
+        contexts=contexts,
+        night=night,
+        replayed=early.snapshot_id,
+        identical=same,
+        seconds=round(took, 1),
+    )
 
 
 def _act(console: Console, number: int, title: str) -> None:
@@ -154,8 +178,8 @@ def _is_local(servers: Sequence[str]) -> bool:
 # --- 1 -----------------------------------------------------------------------------------------
 
 
-async def _remember(console: Console, memory: Memory, clock: Clock) -> Early:
-    """Record both transcripts in the order in which things were said."""
+async def _remember(console: Console, memory: Memory, clock: Clock) -> tuple[int, Early]:
+    """Record both transcripts in the order in which things were said: how many messages."""
     scenes = sorted([*_scenes(MAYA), *_scenes(LIN)], key=lambda scene: scene.ended)
     total = sum(len(scene.conversation.messages) for scene in scenes)
     _act(console, 1, "Remember")
@@ -179,7 +203,7 @@ async def _remember(console: Console, memory: Memory, clock: Clock) -> Early:
         "was said."
     )
     console.print("At the end of the first week a context was built and kept; see 6.", style="dim")
-    return early
+    return total, early
 
 
 def _scenes(person: Person) -> list[Scene]:
@@ -225,7 +249,7 @@ def _kept(built: Context) -> str:
 # --- 2, 3 --------------------------------------------------------------------------------------
 
 
-async def _context(console: Console, memory: Memory, person: Person, number: int) -> None:
+async def _context(console: Console, memory: Memory, person: Person, number: int) -> Context:
     """A context in the middle of the newest session, and why everything is in it."""
     _act(console, number, f"A context for {person.title}")
     user = memory.user(person.name)
@@ -238,6 +262,7 @@ async def _context(console: Console, memory: Memory, person: Person, number: int
     missed = [miss for miss in built.dropped if miss.tier == "episodic"]
     show.dropped(console, sorted(missed, key=lambda miss: (-miss.score, miss.id))[:2])
     show.remarks(console, built.unavailable, built.warnings)
+    return built
 
 
 def _told(turns: Sequence[Item]) -> list[Item]:
@@ -296,7 +321,7 @@ async def _known(user: UserMemory, moment: datetime) -> str:
 # --- 5 -----------------------------------------------------------------------------------------
 
 
-async def _night(console: Console, memory: Memory) -> None:
+async def _night(console: Console, memory: Memory) -> Report:
     """What a night makes of the weeks, and that a second one changes nothing."""
     _act(console, 5, "A night: what recurs becomes a fact, what has faded is archived")
     scopes = [memory.user(person.name).scope for person in PEOPLE]
@@ -310,6 +335,7 @@ async def _night(console: Console, memory: Memory) -> None:
         await _plan(console, memory.user(plan.scope.user), plan)
     again = await consolidate(memory, now=NIGHT, policy=policy, scopes=scopes)
     console.print(_second_night(again), style="dim")
+    return report
 
 
 async def _plan(console: Console, user: UserMemory, plan: Plan) -> None:

@@ -340,20 +340,31 @@ def own_folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_the_demo_runs_twice_in_a_row_and_replays_to_the_byte(own_folder: Path) -> None:
-    for _ in range(2):
-        ran = subprocess.run(
-            _command("demo", "--home", str(own_folder)),
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            env=_clean_environment() | {"COLUMNS": "80"},
-            timeout=300,
-            check=False,
-        )
-        assert ran.returncode == 0, ran.stderr
-        assert "byte-identical" in ran.stdout
-        assert "林悦" in ran.stdout
-        assert "promoted" in ran.stdout
+    shown, told = (_play(own_folder, *options) for options in ((), ("--json",)))
+    assert "byte-identical" in shown.out
+    assert "林悦" in shown.out
+    assert "promoted" in shown.out
+    played = told.json
+    assert played["identical"] is True
+    assert played["messages"] == 340
+    assert played["night"]["promoted"] == 3
+    for context in played["contexts"].values():
+        assert {item["tier"] for item in context["items"]} == {"working", "episodic", "semantic"}
+    assert "byte-identical" in told.err
+
+
+def _play(folder: Path, *options: str) -> Ran:
+    ran = subprocess.run(
+        _command("demo", "--home", str(folder), *options),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=_clean_environment() | {"COLUMNS": "80"},
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return Ran(ran.returncode, ran.stdout, ran.stderr)
 
 
 # --- making and running ------------------------------------------------------------------------
