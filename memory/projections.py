@@ -30,6 +30,10 @@ MESSAGE, SUMMARY, FACT = "message", "summary", "fact"
 ARCHIVED, PINNED = "archived", "pinned"
 """Kinds of event in the journal."""
 
+TOGETHER = 16
+"""Facts that are applied in one transaction. A whole batch can take a graph longer than it has for
+one, and would come again and fail again, for ever."""
+
 Clock = Callable[[], datetime]
 
 _log = logging.getLogger(__name__)
@@ -225,7 +229,9 @@ class SemanticProjection:
 
     async def apply(self, events: Sequence[Event]) -> None:
         for scope, group in _by_scope(events):
-            await self._semantic.apply(scope, *(Assertion.from_json(each.body) for each in group))
+            facts = [Assertion.from_json(each.body) for each in group]
+            for start in range(0, len(facts), TOGETHER):
+                await self._semantic.apply(scope, *facts[start : start + TOGETHER])
 
 
 def fact_events(assertions: Iterable[Assertion]) -> list[NewEvent]:

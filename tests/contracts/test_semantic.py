@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from neo4j import AsyncGraphDatabase
@@ -22,12 +23,14 @@ from memory.errors import (
     SchemaTooNew,
     TierUnavailable,
 )
-from memory.journal import Journal
+from memory.journal import Event, Journal
 from memory.models import Assertion, Fact, Scope
+from memory.projections import SemanticProjection
 from memory.semantic import Registry, SemanticMemory, names, open_semantic
 from memory.semantic import neo4j as graph
 from memory.semantic.timeline import change
 from memory.sidecar import free_port
+from tests.proxy import proxy
 
 TIMEOUT = timedelta(seconds=20)
 EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
@@ -488,6 +491,35 @@ async def test_a_store_that_answers_is_healthy(memory: SemanticMemory) -> None:
 
 def opened(url: str, seconds: float = 20) -> AbstractAsyncContextManager[graph.Neo4jSemanticMemory]:
     return graph.open_neo4j(url, timeout=timedelta(seconds=seconds))
+
+
+async def test_a_batch_that_takes_longer_than_the_timeout_gets_in_all_the_same(
+    neo4j_url: str, scope: Scope
+) -> None:
+    now = day(1)
+    said = [
+        Event(
+            position=number,
+            scope=scope,
+            session=None,
+            seq=None,
+            kind="fact",
+            key=str(number),
+            body=says("user", "likes", f"thing {number}").to_json(),
+            event_time=now,
+            recorded_at=now,
+        )
+        for number in range(120)
+    ]
+    server = urlsplit(neo4j_url)
+    async with proxy(server.hostname or "", server.port or 0) as between:
+        far = server._replace(netloc=f"{server.netloc.rpartition('@')[0]}@127.0.0.1:{between.port}")
+        async with opened(urlunsplit(far), seconds=4) as memory:
+            assert await memory.facts(scope) == []
+            between.delay = timedelta(milliseconds=10)
+            await SemanticProjection(memory).apply(said)
+            assert len(await memory.facts(scope)) == len(said)
+            await memory.clear(scope)
 
 
 @asynccontextmanager
