@@ -30,7 +30,7 @@ from memory import episode_store as store
 from memory import lexical
 from memory.chroma import Chroma, Record
 from memory.codec import decode, digest, encode
-from memory.embedding.base import Embedder, alike, usable
+from memory.embedding.base import Embedder, alike, embedded, usable
 from memory.episode_store import Known, New, Owner, Unplaced
 from memory.episodes import split
 from memory.errors import EmbeddingFailed, InvalidInput, TierUnavailable
@@ -205,6 +205,10 @@ class EpisodicMemory:
         await self._place(owner, user, vectors, layout)
         if user.active > OWN_COLLECTION and not user.has_own_collection:
             await self._give_own_collection(owner, user.n, layout)
+        elif known and user.has_own_collection:
+            # These come again: the last time may have ended before the shard was cleared, and
+            # whoever still searches there would never see that it is out of date.
+            await self._clear_shard(owner, layout)
 
     async def _place(
         self, owner: bytes, user: Owner, vectors: Mapping[str, Vector], layout: _Layout
@@ -229,6 +233,9 @@ class EpisodicMemory:
         copied = await self._copy(owner_n, own, layout, after=0)
         await self._write(owner, lambda c: store.move_to_own_collection(c, owner_n))
         await self._copy(owner_n, own, layout, after=copied)
+        await self._clear_shard(owner, layout)
+
+    async def _clear_shard(self, owner: bytes, layout: _Layout) -> None:
         await self._chroma.delete_user(layout.collection(owner, own=False), owner.hex())
 
     async def _copy(self, owner_n: int, collection: str, layout: _Layout, *, after: int) -> int:
@@ -279,7 +286,7 @@ class EpisodicMemory:
             user = await self._look_at(owner)
             if user is None or user.has_own_collection == own:
                 break
-        if found is None and await self._expects_vectors(owner, layout):
+        if not found and await self._expects_vectors(owner, layout):
             raise TierUnavailable("episodic", "the index of vectors is gone: it needs a repair")
         return [Hit(one.id, one.similarity) for one in found or ()][:k]
 
@@ -435,7 +442,7 @@ class EpisodicMemory:
             if refused >= HOPELESS:
                 return [reason] * len(part)
             try:
-                vectors = await self._embedder.embed(part, role="document")
+                vectors = await embedded(self._embedder, part, role="document")
             except EmbeddingFailed as error:
                 if len(part) == 1:
                     refused, reason = refused + 1, f"the embedder failed: {error}"

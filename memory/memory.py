@@ -28,6 +28,7 @@ from memory import filters, recall
 from memory.codec import content_id
 from memory.context import ContextParts, assemble, strip_fences
 from memory.embedding import Embedder, usable
+from memory.embedding.base import embedded
 from memory.episodic import Repaired
 from memory.errors import (
     EmbeddingFailed,
@@ -492,6 +493,8 @@ class Session:
             keys = [f"{base}:{index}" for index in range(len(given))]
         if len(keys) != len(given):
             raise InvalidInput(f"{len(given)} messages with {len(keys)} keys")
+        if len(set(keys)) != len(keys):  # the second would be taken for the first, and be lost
+            raise InvalidInput("two messages of one turn have the same key")
         now = self._parts.clock()
         ready = [_as_recorded(message, event_time) for message in given]
         stored = await self._parts.journal.append_messages(
@@ -651,7 +654,7 @@ async def _nothing() -> Recall:
 
 
 async def _embed_query(embedder: Embedder, query: str) -> NDArray[np.float32]:
-    vectors = await embedder.embed([plain(query)], role="query")
+    vectors = await embedded(embedder, [plain(query)], role="query")
     if problem := usable(vectors, 1, embedder.dims)[0]:
         raise EmbeddingFailed(f"the question has no vector: {problem}")
     vector: NDArray[np.float32] = vectors[0]

@@ -48,6 +48,20 @@ class Embedder(Protocol):
         """Lets go of threads and connections. Closing twice changes nothing."""
 
 
+async def embedded(embedder: Embedder, texts: Sequence[str], *, role: Role) -> Vectors:
+    """What the embedder gives. Whatever it raises is EmbeddingFailed, with the cause kept.
+
+    An embedder may be a caller's own, and its errors any: what it cannot embed must still be
+    remembered, and found by its words.
+    """
+    try:
+        return await embedder.embed(texts, role=role)
+    except EmbeddingFailed:
+        raise
+    except Exception as error:
+        raise EmbeddingFailed(f"{type(error).__name__}: {error}") from error
+
+
 # --- what cannot be used -----------------------------------------------------------------------
 
 

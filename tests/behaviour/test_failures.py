@@ -155,6 +155,29 @@ async def test_what_cannot_be_embedded_is_stored_and_found_by_its_words(open_mem
         assert "blue tent" in (await user.recall("blue tent attic")).items[0].text
 
 
+class Unreachable(FailsFor):
+    """An embedder of somebody else's, with errors of its own."""
+
+    identity = "unreachable/8"
+
+    async def embed(
+        self, texts: Sequence[str], *, role: Literal["query", "document"]
+    ) -> NDArray[np.float32]:
+        raise ConnectionError("no route to the embedder")
+
+
+@LOCAL_ONLY
+async def test_whatever_an_embedder_raises_nothing_is_set_aside(open_memory: Open) -> None:
+    async with open_memory(embedder=Unreachable("")) as memory:
+        user = memory.user("ada")
+        await user.session("s").record(user="The red kayak is in the boathouse.")
+        assert await memory.settled(PATIENCE)
+        recalled = await user.recall("boathouse kayak")
+        assert "red kayak" in recalled.items[0].text
+        assert recalled.unavailable == ("episodic",)
+        assert [lag.parked for lag in await memory.lags()] == [0, 0, 0, 0]
+
+
 async def test_another_embedder_is_said_and_nothing_is_lost(
     open_memory: Open, embedder: Embedder
 ) -> None:

@@ -153,6 +153,15 @@ async def test_what_is_no_message_is_refused_whole(memory: Memory) -> None:
     assert [message.text for message in await session.messages()] == ["fine"]
 
 
+async def test_two_messages_under_one_key_are_refused_and_none_is_lost(memory: Memory) -> None:
+    session = memory.user("ada").session("s")
+    with pytest.raises(InvalidInput, match="same key"):
+        await session.record(user="one", assistant="another", keys=["k", "k"])
+    assert await session.messages() == []
+    await session.record(user="one", assistant="another", keys=["k", "l"])
+    assert [message.text for message in await session.messages()] == ["one", "another"]
+
+
 async def test_recording_again_with_the_same_key_changes_nothing(memory: Memory) -> None:
     session = memory.user("ada").session("s")
     first = await session.record(user="once", assistant="indeed", key="turn-1")

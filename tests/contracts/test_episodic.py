@@ -19,6 +19,7 @@ from memory.chroma import Chroma, Record, open_chroma
 from memory.episodic import OWN_COLLECTION, EpisodicMemory, Remembered
 from memory.errors import ConfigurationError, InvalidInput, TierUnavailable
 from memory.journal import Journal
+from memory.journal.schema import owner_of
 from memory.lexical import Hit, LexicalIndex
 from memory.local import LocalStack
 from memory.models import Episode, Message, RecordedMessage, Role, Scope
@@ -419,6 +420,30 @@ async def test_a_large_user_moves_to_a_collection_of_their_own_and_nothing_is_lo
     assert not (await episodic.repair()).model_dump(exclude_defaults=True)
 
 
+async def test_a_move_that_was_cut_off_is_finished_and_everybody_finds_what_is_new(
+    place: Place, episodic: EpisodicMemory, embedder: StubEmbedder, scope: Scope
+) -> None:
+    messages = await record(place, scope, [*sentences(OWN_COLLECTION + 1), "a zebra", "a quagga"])
+    await episodic.remember(scope, messages[:-3])
+    reader = EpisodicMemory(place.journal, place.chroma, embedder, shards=4)
+    assert len(await reader.nearest(scope, embedder._vector("note"), 5)) == 5
+    [shard] = await collections(place)
+    before = [
+        Record(key, owner_of(scope).hex(), vector)
+        for key, vector in (
+            await episodic.vectors(scope, [one.id for one in await episodic.all(scope)])
+        ).items()
+    ]
+    await episodic.remember(scope, messages[:-1])
+    await place.chroma.upsert(shard, before)  # as if it had been killed before it cleared these
+    await episodic.remember(scope, messages[:-1])
+    await episodic.remember(scope, messages[-1:])
+    assert await found_by_meaning(episodic, scope, "a quagga", 1) == ["a quagga"]
+    assert await found_by_meaning(reader, scope, "a zebra", 1) == ["a zebra"]
+    assert await found_by_meaning(reader, scope, "a quagga", 1) == ["a quagga"]
+    assert not (await episodic.repair()).model_dump(exclude_defaults=True)
+
+
 # --- embedding that fails ----------------------------------------------------------------------
 
 
@@ -599,6 +624,22 @@ async def test_a_lost_index_is_an_error_until_a_repair_brings_it_back(
     assert (await episodic.repair()).put_back == 40
     assert same(await episodic.nearest(scope, embedder._vector("note"), 40), before)
     assert len(embedder.embedded) == 40
+
+
+async def test_a_lost_index_is_an_error_also_when_others_have_written_since(
+    place: Place, embedder: StubEmbedder, scope: Scope
+) -> None:
+    episodic = EpisodicMemory(place.journal, place.chroma, embedder, shards=1)
+    other = Scope.of(scope.tenant, "other")
+    await episodic.remember(scope, await record(place, scope, sentences(3)))
+    [name] = await collections(place)
+    await place.chroma.drop(name)
+    await episodic.remember(other, await record(place, other, sentences(3)))
+    assert len(await episodic.nearest(other, embedder._vector("note"), 3)) == 3
+    with pytest.raises(TierUnavailable, match="repair"):
+        await episodic.nearest(scope, embedder._vector("note"), 3)
+    assert (await episodic.repair()).put_back == 3
+    assert len(await episodic.nearest(scope, embedder._vector("note"), 3)) == 3
 
 
 async def test_a_repair_puts_back_what_is_missing_and_takes_out_what_is_too_much(
