@@ -29,6 +29,9 @@ POLL = timedelta(seconds=5)
 FIRST_PAUSE = timedelta(milliseconds=200)
 LONGEST_PAUSE = timedelta(seconds=30)
 LEASE_POLL = timedelta(milliseconds=20)
+LONGEST_LEASE_POLL = timedelta(milliseconds=500)
+"""How often a worker asks whether another process is done: often while somebody waits to read,
+else less and less often, because over PostgreSQL each time is a connection."""
 GATHER = timedelta(milliseconds=50)
 """How long a worker lets writes gather, so that many come in one batch. Nobody waits for it: a
 reader who does makes it start at once."""
@@ -104,7 +107,7 @@ class Worker:
         return self._reached >= ticket
 
     async def run(self) -> None:
-        pause = FIRST_PAUSE
+        pause, poll = FIRST_PAUSE, LEASE_POLL
         while True:
             if not self._readers:
                 self._hurry.clear()
@@ -114,7 +117,7 @@ class Worker:
             try:
                 await self._drain()
             except AlreadyRunning:
-                await asyncio.sleep(LEASE_POLL.total_seconds())
+                poll = await self._stood_back(poll)
                 self._wake.set()
             except Exception as error:
                 await self._say(error, ticket)
@@ -122,13 +125,22 @@ class Worker:
                 pause = min(pause * 2, LONGEST_PAUSE)
                 continue
             else:
-                pause = FIRST_PAUSE
+                pause, poll = FIRST_PAUSE, LEASE_POLL
                 async with self._moved:
                     self.error = ""
                     self._reached = max(self._reached, ticket)
                     self._moved.notify_all()
             if self._requested == ticket:
                 await _within(self._wake, POLL)
+
+    async def _stood_back(self, poll: timedelta) -> timedelta:
+        """Leave another process to it for a moment; the moment to wait the next time."""
+        if self._readers:
+            await asyncio.sleep(LEASE_POLL.total_seconds())
+            return LEASE_POLL
+        self._hurry.clear()
+        await _within(self._hurry, poll)
+        return min(poll * 2, LONGEST_LEASE_POLL)
 
     @asynccontextmanager
     async def stopped(self) -> AsyncIterator[None]:

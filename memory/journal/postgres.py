@@ -154,9 +154,7 @@ class PostgresDatabase:
         with answering():
             connection = await self._connect(_SESSION)
         try:
-            with answering():
-                key = _key(f"lease {name}")
-                got = await connection.fetchval("SELECT pg_try_advisory_lock($1)", key)
+            got = await self._locked(connection, _key(f"lease {name}"))
             if not got:
                 raise AlreadyRunning(f"{name!r} is held by another process")
             yield
@@ -167,6 +165,13 @@ class PostgresDatabase:
                 _log.warning("the connection that held the lease %r was lost", name)
             finally:
                 connection.terminate()
+
+    async def _locked(self, connection: asyncpg.Connection, key: int) -> bool:
+        try:
+            with answering():
+                return bool(await connection.fetchval("SELECT pg_try_advisory_lock($1)", key))
+        except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            raise TierUnavailable("journal", f"{self.where}: {error}") from error
 
     async def version(self) -> str:
         async with self.read() as connection:

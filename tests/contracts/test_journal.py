@@ -691,6 +691,34 @@ async def test_a_lease_has_one_holder_inside_a_process_too(url: str, journal: Jo
             pass
 
 
+async def test_a_lease_that_is_cut_off_at_any_moment_is_our_error_and_is_free_again(
+    postgres_url: str,
+) -> None:
+    server = urlsplit(postgres_url)
+    async with proxy(server.hostname or "", server.port or 0) as between:
+        at = f"{server.netloc.rpartition('@')[0]}@127.0.0.1:{between.port}".removeprefix("@")
+        far = urlunsplit(server._replace(netloc=at))
+        async with Journal.open(far, timeout=TIMEOUT) as journal:
+            between.delay = timedelta(milliseconds=5)
+            cut_off = 0
+            for moment in range(0, 60, 2):
+
+                async def hold() -> None:
+                    async with journal.lease("nightly"):
+                        pass
+
+                holding = asyncio.create_task(hold())
+                await asyncio.sleep(moment / 1_000)
+                between.drop()
+                try:
+                    await holding
+                except (TierUnavailable, AlreadyRunning):
+                    cut_off += 1
+            assert cut_off
+            between.delay = timedelta(0)
+            await hold_soon(journal, "nightly")
+
+
 async def hold_soon(journal: Journal, name: str) -> None:
     """Takes the lease once it is free; the server needs a moment to notice who has gone."""
     async with asyncio.timeout(TIMEOUT.total_seconds()):

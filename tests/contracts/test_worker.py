@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from memory.errors import TierUnavailable
 from memory.journal import Event, Journal, NewEvent
 from memory.models import Scope
-from memory.worker import ATTEMPTS, Worker
+from memory.worker import ATTEMPTS, LEASE_POLL, Worker
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 PATIENCE = timedelta(seconds=20)
@@ -155,6 +155,38 @@ async def test_only_one_worker_at_a_time_is_at_a_projection(journal: Journal) ->
         assert await other.reached(other.request(), PATIENCE)
     assert notebook.written == list(range(30))
     assert notebook.most_busy == 1
+
+
+class Asked(Journal):
+    """A journal that writes down when it was asked for a lease, six times."""
+
+    at: list[float]
+    six_times: asyncio.Event
+
+    def lease(self, name: str) -> AbstractAsyncContextManager[None]:
+        self.at.append(asyncio.get_running_loop().time())
+        if len(self.at) == 6:
+            self.six_times.set()
+        return super().lease(name)
+
+
+async def test_whoever_waits_for_another_process_asks_less_and_less_often(
+    journal: Journal, tmp_path: Path
+) -> None:
+    notebook = Notebook()
+    await note(journal, 1)
+    url = f"sqlite:///{tmp_path / 'journal.db'}"
+    async with Asked.open(url, timeout=PATIENCE) as asked:
+        assert isinstance(asked, Asked)
+        asked.at, asked.six_times = [], asyncio.Event()
+        async with journal.lease("projection:notebook"), working(asked, notebook) as worker:
+            async with asyncio.timeout(PATIENCE.total_seconds()):
+                await asked.six_times.wait()
+            assert asked.at[5] - asked.at[4] >= 10 * LEASE_POLL.total_seconds()
+            assert not await worker.reached(worker.request(), timedelta(milliseconds=200))
+        async with working(asked, notebook) as worker:
+            assert await worker.reached(worker.request(), PATIENCE)
+    assert notebook.written == [1]
 
 
 async def test_many_writes_come_in_few_batches(journal: Journal) -> None:
