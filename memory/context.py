@@ -92,7 +92,8 @@ def assemble(parts: ContextParts, *, counter: TokenCounter) -> Context:
 
     Its tokens, with the reserve, never exceed the budget. Raises BudgetError, with the tokens
     needed and given, when system, message and reserve alone do not fit; EmptyInput when there is
-    neither a message nor anything in the window; InvalidInput for a result without its call.
+    neither a message nor anything in the window; InvalidInput for a result without its call, and
+    for a reserve below 0.
     """
     parts = replace(parts, message=_addressed(parts.message) if parts.message else None)
     count = _remembering(counter)
@@ -222,6 +223,8 @@ def _is_mid_turn(parts: ContextParts) -> bool:
 
 def _fixed(parts: ContextParts, head: Message | None, count: Count) -> int:
     """Tokens that nothing can be cut from. Raises BudgetError when they are more than there are."""
+    if parts.reserve < 0:  # it would make room that the budget does not have
+        raise InvalidInput(f"the reserve must not be negative: {parts.reserve}")
     system = count(head) if head else 0
     message = count(parts.message) if parts.message and not _is_mid_turn(parts) else 0
     needed = system + message + parts.reserve
@@ -332,7 +335,8 @@ def _turns(parts: ContextParts, history: _History, room: int, count: Count) -> w
     except BudgetError as error:
         raise _too_small(parts, error.needed - room) from error
     if newest is not None and not any(_is_same(newest, kept) for kept in fit.kept):
-        group = next(group for group in windows.groups(history.messages) if newest in group)
+        conversation = windows.groups(history.messages)
+        group = next(group for group in conversation if _key(newest) in map(_key, group))
         raise _too_small(parts, sum(map(count, (*fit.kept, *group))) - room)
     return fit
 

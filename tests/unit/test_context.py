@@ -143,6 +143,13 @@ def test_the_reserve_is_inside_the_budget() -> None:
         build(reserve=51 - alone, budget=50)
 
 
+def test_a_reserve_below_zero_makes_no_room() -> None:
+    said = Message(role=Role.USER, content="hello there " * 50)
+    with pytest.raises(InvalidInput, match="-100"):
+        build(message=said, budget=60, reserve=-100)
+    assert build(message=said, budget=160, reserve=0).tokens.total <= 160
+
+
 def test_a_context_with_nothing_remembered_is_the_system_and_the_message() -> None:
     context = build(system="Be kind.")
     assert context.messages == (
@@ -411,6 +418,16 @@ def test_in_the_middle_of_a_turn_its_own_messages_must_fit() -> None:
         build(window=held, message=None, budget=500)
     assert raised.value.needed >= 900
     assert raised.value.given == 500
+    assert build(window=held, message=None, budget=1_500).messages
+
+
+def test_a_turn_that_ends_in_a_call_without_an_id_must_fit_too() -> None:
+    calls = (ToolCall(id="", name="look_up"), ToolCall(id="c1", name="look_up"))
+    calling = said(2, Role.ASSISTANT, "word " * 400).model_copy(update={"tool_calls": calls})
+    held = window(said(1, Role.USER, "hi"), calling)
+    with pytest.raises(BudgetError) as raised:
+        build(window=held, message=None, budget=300)
+    assert raised.value.needed >= 400
     assert build(window=held, message=None, budget=1_500).messages
 
 
