@@ -15,6 +15,7 @@ from memory.codec import content_id
 from memory.errors import AgentMemoryError
 from memory.memory import Memory, UserMemory
 from memory.models import Moment, Scope, Value
+from memory.times import as_utc
 
 LEASE = "consolidation"
 LAST_RUN = "consolidation.last"
@@ -64,6 +65,7 @@ async def consolidate(
     """Run a night for `scopes`, by default everybody. Raises AlreadyRunning at once when another
     process is at it. A user that fails is reported and does not stop the others.
     """
+    now = as_utc(now)
     policy = policy or Policy(half_life=memory.settings.half_life)
     run_id = content_id("consolidation", now.isoformat(), policy.model_dump_json())
     plans: list[Plan] = []

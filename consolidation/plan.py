@@ -17,7 +17,7 @@ from consolidation.cluster import Cluster, clusters
 from consolidation.decay import faded
 from memory.codec import content_id
 from memory.models import Assertion, Episode, Fact, Role, Scope, Value
-from memory.semantic import SELF
+from memory.semantic import SELF, names
 from memory.text import terms
 
 RECURS = "keeps coming back to"
@@ -111,13 +111,13 @@ def _to_promote(
         threshold=policy.similar,
         shared=policy.shared,
     )
-    supported = {fact.object: frozenset(fact.sources) for fact in known}
+    supported = {names.key(fact.object): frozenset(fact.sources) for fact in known}
     promoted = []
     for cluster in found:
         if len(cluster.episodes) < policy.episodes or len(cluster.sessions) < policy.sessions:
             continue
         sources = frozenset(episode.message_id for episode in cluster.episodes)
-        if not sources <= supported.get(cluster.leader.text.strip(), frozenset()):
+        if not sources <= supported.get(names.key(cluster.leader.text), frozenset()):
             promoted.append(_promoted(scope, cluster, now))
     return tuple(promoted)
 
@@ -135,11 +135,13 @@ def _tells(episode: Episode, policy: Policy) -> bool:
 def _promoted(scope: Scope, cluster: Cluster, now: datetime) -> Assertion:
     sources = tuple(dict.fromkeys(episode.message_id for episode in cluster.episodes))
     moments = [episode.event_time for episode in cluster.episodes]
+    said = cluster.leader.text.strip()
     return Assertion(
-        id=content_id("promoted", scope.tenant, scope.user, *sources),
+        # The same messages can say two things, each in a part of its own.
+        id=content_id("promoted", scope.tenant, scope.user, said, *sources),
         subject=SELF,
         predicate=RECURS,
-        object=cluster.leader.text.strip(),
+        object=said,
         valid_from=min(moments),
         learnt_at=now,
         sources=sources,

@@ -275,8 +275,8 @@ async def test_times_with_and_without_a_zone_are_one_kind_of_time(
             for n, spelling in enumerate(spellings)
         ]
     )
-    report = await consolidate(memory, now=clock.now)
-    assert (report.episodes, report.failures) == (4, ())
+    report = await consolidate(memory, now=clock.now.replace(tzinfo=None))
+    assert (report.episodes, report.failures, report.now) == (4, (), clock.now)
     episodes = await user.episodes()
     assert {episode.event_time for episode in episodes} == {stamp}
     clock.forward(days=30)

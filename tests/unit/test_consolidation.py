@@ -187,6 +187,26 @@ def test_what_is_known_already_is_not_planned_again() -> None:
     assert set(grown.sources) > set(promoted.sources)
 
 
+def test_two_things_that_the_same_messages_say_are_two_facts() -> None:
+    said = ("the office moves to Kettle Street", "please send the invoices to accounting")
+    parts = [
+        episode(2 * n + part, text, session=f"s{n}", message_id=f"m{n}", part=part, parts=2)
+        for n in range(3)
+        for part, text in enumerate(said)
+    ]
+    found = plan(
+        ADA,
+        parts,
+        np.tile(np.eye(2, dtype=np.float32), (3, 1)),
+        [],
+        now=START + timedelta(days=20),
+        policy=Policy(),
+    ).promote
+    assert [fact.object for fact in found] == list(said)
+    assert found[0].sources == found[1].sources
+    assert found[0].id != found[1].id
+
+
 def test_a_night_that_would_archive_too_much_archives_nothing_and_says_so() -> None:
     old = [episode(i, f"note number {i}") for i in range(100)]
     later = START + timedelta(days=2000)
