@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -63,6 +64,7 @@ def _help_when_alone(context: typer.Context) -> None:
 def main() -> NoReturn:
     """Run the command line and exit with its code. Errors of ours are one line on stderr."""
     console.prepare_streams()
+    logging.getLogger("neo4j").addHandler(logging.NullHandler())  # else each retry is on stderr
     try:
         code = app(prog_name="trimem", standalone_mode=False)
     except typer.Exit as ended:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from memory.errors import ConfigurationError
 
 
 class Settings(BaseSettings):
@@ -64,3 +67,12 @@ class Settings(BaseSettings):
     """The local stack stops this long after the last process that used it is gone."""
     timeout: timedelta = timedelta(seconds=10)
     """The longest that one tier is waited for."""
+
+    def __init__(self, **given: Any) -> None:
+        """Raises ConfigurationError, which names the field and keeps its value to itself."""
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            field = "_".join(str(part) for part in problem["loc"]).upper()
+            raise ConfigurationError(f"TRIMEM_{field}: {problem['msg']}") from None

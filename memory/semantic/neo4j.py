@@ -235,8 +235,9 @@ def _answering() -> Any:
 
 
 def _first_line(error: BaseException) -> str:
-    said = str(error).strip()
-    return said.splitlines()[0] if said else type(error).__name__
+    if said := str(error).strip():
+        return said.splitlines()[0]
+    return "no answer in time" if isinstance(error, TimeoutError) else type(error).__name__
 
 
 # --- Cypher --------------------------------------------------------------------------------------

@@ -19,6 +19,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+UNFOLDED = 100_000
+"""The width of what is no terminal, in cells."""
+
 _KEPT = "\n\t"
 _SHOWN = ("Cc", "Cs", "Zl", "Zp")
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
@@ -33,8 +36,11 @@ def prepare_streams() -> None:
 
 
 def people() -> Console:
-    """The console for what people read, on stdout."""
-    return Console(highlight=False, emoji=False, soft_wrap=False)
+    """The console for what people read, on stdout. Lines fold on a terminal and nowhere else."""
+    console = Console(highlight=False, emoji=False, soft_wrap=False)
+    if not console.is_terminal:  # a folded path can be neither searched nor copied
+        console.width = UNFOLDED
+    return console
 
 
 def notes() -> Console:

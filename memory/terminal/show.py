@@ -171,7 +171,7 @@ def imported(console: Console, report: ImportReport) -> None:
         )
     )
     if report.undated:
-        console.print(f"  {report.undated} have no time in the file and were taken as said now")
+        console.print(f"  {report.undated} have no time in the file; that of their import is used")
     for reason, count in report.left_out.items():
         console.print(said(f"  left out: {count} × {reason}", "dim"))
     for problem in report.problems:

@@ -271,7 +271,44 @@ def test_an_error_of_ours_is_one_line_and_exit_code_1(trimem: Trimem) -> None:
         assert ran.err.count("\n") == 1
 
 
+def test_a_setting_that_cannot_be_one_is_named_in_one_line_without_its_value(
+    trimem: Trimem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRIMEM_BUDGET", "s3cret")
+    ran = trimem("recall", "x", "-u", "ada")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("trimem: TRIMEM_BUDGET: ")
+    assert ran.err.count("\n") == 1
+    assert "s3cret" not in ran.err
+
+
+def test_lines_are_whole_where_there_is_no_terminal(trimem: Trimem, tmp_path: Path) -> None:
+    long = "The printer is on the third floor, " + "behind the second door, " * 9
+    _write(tmp_path / "long.jsonl", [{"role": "user", "content": long}])
+    imported = trimem("import", str(tmp_path / "long.jsonl"), "-u", "ada")
+    assert "1 have no time in the file" in imported.out
+    assert long.strip() in trimem("recall", "printer", "-u", "ada").out
+    assert f"{os.environ['TRIMEM_HOME']}/journal.sqlite3" in trimem("doctor").out
+
+
 # --- the stack and the night -------------------------------------------------------------------
+
+
+def test_a_neo4j_that_is_not_there_is_one_line_of_the_doctor_and_nothing_on_stderr(
+    local: LocalStack,
+) -> None:
+    given = {"HOME": str(local.folder), "NEO4J_URL": "bolt://127.0.0.1:1", "TIMEOUT": "PT2S"}
+    ran = subprocess.run(  # in a process of its own: pytest has a handler for every logger
+        _command("doctor", "--json"),
+        capture_output=True,
+        encoding="utf-8",
+        env=_clean_environment() | {f"TRIMEM_{name}": value for name, value in given.items()},
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (1, "")
+    unwell = [part for part in json.loads(ran.stdout) if not part["ok"]]
+    assert [part["part"] for part in unwell] == ["semantic"]
+    assert "TimeoutError" not in unwell[0]["problem"]
 
 
 def test_status_and_doctor_say_of_each_part_whether_it_answers(
