@@ -537,7 +537,7 @@ class _Wanted(NamedTuple):
     def scores(self, fact: Fact) -> dict[str, float]:
         about_user = fact.subject == SELF
         said = f"{fact.predicate.replace('_', ' ')} {fact.object}"
-        words, topics = _said(said)
+        words, topics = _said(said) if len(said) <= _SHORT else _words_and_topics(said)
         shared = self.terms & (words if about_user else words.union(terms(fact.subject)))
         names = (fact.object,) if about_user else (fact.object, fact.subject)
         return {
@@ -547,11 +547,15 @@ class _Wanted(NamedTuple):
         }
 
 
-@lru_cache(maxsize=4_096)
-def _said(text: str) -> tuple[frozenset[str], frozenset[int]]:
-    """A fact's words and topics: the same facts come with every question."""
+def _words_and_topics(text: str) -> tuple[frozenset[str], frozenset[int]]:
     words = frozenset(terms(text))
     return words, _topics(text, words)
+
+
+_SHORT: Final = 500
+"""Characters of a fact whose words are remembered: many long ones would fill the memory."""
+_said = lru_cache(maxsize=4_096)(_words_and_topics)
+"""A fact's words and topics: the same facts come with every question."""
 
 
 def _topics(text: str, words: frozenset[str]) -> frozenset[int]:

@@ -26,13 +26,16 @@ _VARIATION_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@lru_cache(maxsize=16_384)  # the same few names come with every question
 def key(name: str) -> str:
     """The normal form of a name: NFKC, case-folded, invisible characters out, spaces folded.
 
     Dots of abbreviations go ('U.S.' → 'us'); typographic apostrophes and hyphens become plain.
     Never empty unless the name is blank. A name too long to index gives its beginning and a hash.
     """
+    return _remembered(name) if len(name) <= KEY_LIMIT else _key(name)
+
+
+def _key(name: str) -> str:
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     visible = "".join(_visible(c) for c in _VARIATION_SELECTORS.sub("", folded))
     text = _ABBREVIATION_DOT.sub(r"\1", " ".join(visible.split()))
@@ -41,6 +44,10 @@ def key(name: str) -> str:
     if len(text) <= KEY_LIMIT:
         return text
     return f"{text[: KEY_LIMIT - 33]}~{digest(encode(text))}"
+
+
+_remembered = lru_cache(maxsize=16_384)(_key)
+"""The same few names come with every question. Long ones would fill the memory."""
 
 
 def _visible(character: str) -> str:

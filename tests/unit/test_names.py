@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from datetime import UTC, datetime
 
 import pytest
@@ -184,3 +185,14 @@ def test_a_fact_reads_as_one_line_in_its_own_language(
     subject: str, predicate: str, object: str, line: str
 ) -> None:
     assert render(states(subject, predicate, object)) == line
+
+
+def test_long_names_are_not_kept_in_memory() -> None:
+    tracemalloc.start()
+    try:
+        keys = {names.key(f"{number} " + "x" * 50_000) for number in range(200)}
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(keys) == 200
+    assert kept < 1_000_000

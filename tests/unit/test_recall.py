@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -468,3 +469,15 @@ def test_equal_facts_are_ordered_by_time_and_id_whatever_the_order_of_arrival() 
     expected = ["c", "a", "b"]
     assert ids(rank_facts(some, "hm", now=NOW)) == expected
     assert ids(rank_facts(reversed(some), "hm", now=NOW)) == expected
+
+
+def test_long_facts_are_not_kept_in_memory() -> None:
+    facts = [fact(f"f{n}", "notes", f"{n} " + "word " * 10_000) for n in range(100)]
+    tracemalloc.start()
+    try:
+        shown = len(rank_facts(facts, "What was the word?", now=NOW))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert shown
+    assert kept < 1_000_000
