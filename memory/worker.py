@@ -6,7 +6,8 @@ that dies with its holder). `apply` must be idempotent: after a crash the last b
 A worker counts requests: `request()` is called after every write of this process and returns a
 ticket; `reached(ticket)` waits until everything written before has been applied, which is how a
 process reads its own writes. An event that cannot be applied is tried alone, `ATTEMPTS` times,
-then parked with its reason, so that one bad item never stops the rest.
+then parked with its reason, so that one bad item never stops the rest. What is parked is tried once
+more by every process that opens: perhaps it was this program that could not, and has learnt to.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class Worker:
         self._lease = f"projection:{projection.name}"
         self._requested = 1  # what an earlier process left behind
         self._reached = 0
+        self._has_looked_back = False
         self._failed = 0  # the newest ticket that was tried in vain
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -165,6 +167,8 @@ class Worker:
     async def _drain(self) -> None:
         name, kinds = self.projection.name, self.projection.kinds
         async with self._journal.lease(self._lease):
+            if not self._has_looked_back:
+                await self._look_back()
             after = await self._journal.cursor(name)
             more = True
             while more:  # a short batch was all there was: what came since may gather
@@ -174,6 +178,26 @@ class Worker:
                     await self._apply(batch)
                     after = batch[-1].position
                     await self._journal.advance(name, after, now=self._clock())
+
+    async def _look_back(self) -> None:
+        """Try once more what was parked before this process began."""
+        name, kinds = self.projection.name, self.projection.kinds
+        for parked in (await self._journal.parked(name))[:BATCH]:
+            at = parked.position
+            for event in await self._journal.events(after=at - 1, kinds=kinds, limit=1):
+                if event.position == at and await self._applies(event):
+                    await self._journal.unpark(name, at)
+        self._has_looked_back = True
+
+    async def _applies(self, event: Event) -> bool:
+        try:
+            await self.projection.apply([event])
+        except TierUnavailable:
+            raise
+        except Exception as error:
+            await self._park(event, error)
+            return False
+        return True
 
     async def _apply(self, batch: Sequence[Event]) -> None:
         try:
@@ -196,6 +220,9 @@ class Worker:
                 raise
             except Exception as again:
                 error = again
+        await self._park(event, error)
+
+    async def _park(self, event: Event, error: Exception) -> None:
         name = self.projection.name
         reason = f"{type(error).__name__}: {error}"
         _log.error("%s: event %d is set aside: %s", name, event.position, type(error).__name__)

@@ -115,6 +115,30 @@ async def test_one_event_that_cannot_be_applied_is_set_aside_and_the_rest_goes_o
     assert "cannot take this" in parked.reason
 
 
+async def test_what_was_set_aside_is_tried_again_by_the_next_process(journal: Journal) -> None:
+    notebook = Notebook()
+    notebook.refuses = {2, 4}
+    await note(journal, 1, 2, 3, 4)
+    async with working(journal, notebook) as worker:
+        assert await worker.reached(worker.request(), PATIENCE)
+    notebook.refuses = {4}
+    await note(journal, 5)
+    async with working(journal, notebook) as worker:
+        assert await worker.reached(worker.request(), PATIENCE)
+        assert sorted(notebook.written) == [1, 2, 3, 5]
+        assert (await worker.lag()).parked == 1
+    (parked,) = await journal.parked("notebook")
+    assert (parked.position, parked.attempts) == (4, 2)
+    notebook.is_down = True
+    async with working(journal, notebook) as worker:
+        assert not await worker.reached(worker.request(), PATIENCE)
+        assert len(await journal.parked("notebook")) == 1
+        notebook.refuses, notebook.is_down = set(), False
+        assert await worker.reached(worker.request(), PATIENCE)
+    assert sorted(notebook.written) == [1, 2, 3, 4, 5]
+    assert await journal.parked("notebook") == []
+
+
 async def test_a_store_that_is_down_is_said_and_loses_nothing(journal: Journal) -> None:
     notebook = Notebook()
     notebook.is_down = True
