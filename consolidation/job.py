@@ -113,7 +113,7 @@ async def _repaired(memory: Memory) -> tuple[str, ...]:
 async def _planned(user: UserMemory, now: datetime, policy: Policy) -> Plan:
     episodes = await user.episodes(archived=True)
     vectors = await user.vectors(episodes)
-    known = await user.facts(predicate=RECURS, as_of=now)
+    known = await user.facts(predicate=RECURS, history=True)
     return plan(user.scope, episodes, vectors, known, now=now, policy=policy)
 
 

@@ -7,6 +7,7 @@ quotes the episode that was learnt first, word for word, and is never made of an
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -69,7 +70,8 @@ def plan(
     policy: Policy,
 ) -> Plan:
     """The plan for one user at `now`. `vectors` has a unit row per episode, zero where there is
-    none. `known` are the user's current promoted facts: what they already say is not planned again.
+    none. `known` are all versions of the user's promoted facts: what they say, or said before it
+    was ended, is not planned again.
     """
     archive, held_back = _to_archive(episodes, now, policy)
     return Plan(
@@ -111,13 +113,15 @@ def _to_promote(
         threshold=policy.similar,
         shared=policy.shared,
     )
-    supported = {names.key(fact.object): frozenset(fact.sources) for fact in known}
+    supported: defaultdict[str, set[str]] = defaultdict(set)
+    for fact in known:
+        supported[names.key(fact.object)].update(fact.sources)
     promoted = []
     for cluster in found:
         if len(cluster.episodes) < policy.episodes or len(cluster.sessions) < policy.sessions:
             continue
-        sources = frozenset(episode.message_id for episode in cluster.episodes)
-        if not sources <= supported.get(names.key(cluster.leader.text), frozenset()):
+        sources = {episode.message_id for episode in cluster.episodes}
+        if not sources <= supported[names.key(cluster.leader.text)]:
             promoted.append(_promoted(scope, cluster, now))
     return tuple(promoted)
 

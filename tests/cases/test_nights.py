@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from consolidation import Policy, consolidate
 from consolidation.decay import retention
 from consolidation.job import LEASE
+from consolidation.plan import RECURS
 from memory import Memory
 from memory.errors import AlreadyRunning
 from memory.memory import UserMemory
@@ -182,6 +183,29 @@ async def test_restating_adds_sources_and_not_entries(memory: Memory, clock: Clo
     quiet = await consolidate(memory, now=clock.now)
     assert not quiet.changed
     assert len(await promoted(user)) == 2
+
+
+async def test_what_was_said_to_hold_no_longer_is_not_promoted_night_after_night(
+    open_memory: Open, clock: Clock
+) -> None:
+    async with open_memory(embedder=Alike()) as memory:
+        user = memory.user("u1")
+        text = "The backup job does run at night"
+        for day in ("one", "two", "three"):
+            await say(user, text, session=day)
+            clock.forward(days=1)
+        assert (await consolidate(memory, now=clock.now)).promoted == 1
+        clock.forward(days=1)
+        await user.assert_fact("user", RECURS, text, holds=False)
+        assert await promoted(user) == []
+        for _ in range(2):
+            clock.forward(days=1)
+            assert not (await consolidate(memory, now=clock.now)).changed
+        await say(user, text, session="four")
+        clock.forward(days=1)
+        assert (await consolidate(memory, now=clock.now)).promoted == 1
+        clock.forward(days=1)
+        assert not (await consolidate(memory, now=clock.now)).changed
 
 
 async def test_an_old_history_that_is_learnt_later_adds_to_the_fact_that_is_there(
