@@ -19,7 +19,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from memory.errors import AlreadyRunning, TierUnavailable
+from memory.errors import AlreadyRunning, Corrupt, TierUnavailable
 from memory.journal import Event, Journal
 from memory.models import Value
 
@@ -158,11 +158,11 @@ class Worker:
 
     async def lag(self) -> Lag:
         name = self.projection.name
-        waiting = await self._journal.events(
-            after=await self._journal.cursor(name), kinds=self.projection.kinds, limit=10_000
+        behind, _ = await self._journal.waiting(
+            after=await self._journal.cursor(name), kinds=self.projection.kinds
         )
         parked = await self._journal.parked(name)
-        return Lag(projection=name, behind=len(waiting), parked=len(parked), error=self.error)
+        return Lag(projection=name, behind=behind, parked=len(parked), error=self.error)
 
     async def _drain(self) -> None:
         name, kinds = self.projection.name, self.projection.kinds
@@ -170,10 +170,16 @@ class Worker:
             if not self._has_looked_back:
                 await self._look_back()
             after = await self._journal.cursor(name)
-            more = True
+            limit, more = BATCH, True
             while more:  # a short batch was all there was: what came since may gather
-                batch = await self._journal.events(after=after, kinds=kinds, limit=BATCH)
-                more = len(batch) == BATCH
+                try:
+                    batch = await self._journal.events(after=after, kinds=kinds, limit=limit)
+                except Corrupt as error:  # one by one, until it is the first
+                    if limit == 1:
+                        after = await self._pass_over(after, error)
+                    limit = BATCH if limit == 1 else 1
+                    continue
+                more = len(batch) == limit
                 if batch:
                     await self._apply(batch)
                     after = batch[-1].position
@@ -184,10 +190,24 @@ class Worker:
         name, kinds = self.projection.name, self.projection.kinds
         for parked in (await self._journal.parked(name))[:BATCH]:
             at = parked.position
-            for event in await self._journal.events(after=at - 1, kinds=kinds, limit=1):
-                if event.position == at and await self._applies(event):
-                    await self._journal.unpark(name, at)
+            try:
+                found = await self._journal.events(after=at - 1, kinds=kinds, limit=1)
+            except Corrupt as error:
+                await self._park(at, error)
+                continue
+            if found and found[0].position == at and await self._applies(found[0]):
+                await self._journal.unpark(name, at)
         self._has_looked_back = True
+
+    async def _pass_over(self, after: int, error: Corrupt) -> int:
+        """Set the next event aside, which cannot even be read; its position."""
+        name, kinds = self.projection.name, self.projection.kinds
+        _, position = await self._journal.waiting(after=after, kinds=kinds)
+        if position is None:
+            return after
+        await self._park(position, error)
+        await self._journal.advance(name, position, now=self._clock())
+        return position
 
     async def _applies(self, event: Event) -> bool:
         try:
@@ -195,7 +215,7 @@ class Worker:
         except TierUnavailable:
             raise
         except Exception as error:
-            await self._park(event, error)
+            await self._park(event.position, error)
             return False
         return True
 
@@ -220,13 +240,13 @@ class Worker:
                 raise
             except Exception as again:
                 error = again
-        await self._park(event, error)
+        await self._park(event.position, error)
 
-    async def _park(self, event: Event, error: Exception) -> None:
+    async def _park(self, position: int, error: Exception) -> None:
         name = self.projection.name
         reason = f"{type(error).__name__}: {error}"
-        _log.error("%s: event %d is set aside: %s", name, event.position, type(error).__name__)
-        await self._journal.park(name, event.position, reason, now=self._clock())
+        _log.error("%s: event %d is set aside: %s", name, position, type(error).__name__)
+        await self._journal.park(name, position, reason, now=self._clock())
 
     async def _say(self, error: Exception, ticket: int) -> None:
         """Make a failure visible. One that is no store's silence is a bug: it keeps its trace."""

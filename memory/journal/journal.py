@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy import Connection, bindparam, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory.codec import decode, encode
@@ -316,6 +316,21 @@ class Journal:
                 event_of(Scope.of(tenant, user), Stored(*columns))
                 for *columns, tenant, user in connection.execute(wanted)
             ]
+
+        return await self.query(work)
+
+    async def waiting(self, *, after: int, kinds: Sequence[str]) -> tuple[int, int | None]:
+        """How many events of these kinds have a position > after, and the first such position.
+
+        Reads none of them, so also tells where one is that cannot be read.
+        """
+        wanted = select(func.count(), func.min(events.c.position)).where(
+            events.c.position > after, events.c.kind.in_(kinds)
+        )
+
+        def work(connection: Connection) -> tuple[int, int | None]:
+            count, first = connection.execute(wanted).one()
+            return int(count), first
 
         return await self.query(work)
 

@@ -9,9 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from memory.errors import TierUnavailable
 from memory.journal import Event, Journal, NewEvent
+from memory.journal.schema import events
 from memory.models import Scope
 from memory.worker import ATTEMPTS, LEASE_POLL, Worker
 
@@ -137,6 +139,24 @@ async def test_what_was_set_aside_is_tried_again_by_the_next_process(journal: Jo
         assert await worker.reached(worker.request(), PATIENCE)
     assert sorted(notebook.written) == [1, 2, 3, 4, 5]
     assert await journal.parked("notebook") == []
+
+
+async def test_an_event_that_cannot_be_read_is_set_aside_and_the_rest_goes_on(
+    journal: Journal,
+) -> None:
+    notebook = Notebook()
+    await note(journal, *range(6))
+    broken = update(events).where(events.c.position.in_([1, 4])).values(body=b"{broken")
+    await journal.write(lambda connection: connection.execute(broken) and None)
+    for attempts in (1, 2):
+        async with working(journal, notebook) as worker:
+            assert (await worker.lag()).behind == (6 if attempts == 1 else 0)
+            assert await worker.reached(worker.request(), PATIENCE)
+            assert (await worker.lag()).behind == 0
+        assert notebook.written == [1, 2, 4, 5]
+        parked = await journal.parked("notebook")
+        assert [(each.position, each.attempts) for each in parked] == [(1, attempts), (4, attempts)]
+        assert all(each.reason.startswith("Corrupt: ") for each in parked)
 
 
 async def test_a_store_that_is_down_is_said_and_loses_nothing(journal: Journal) -> None:
