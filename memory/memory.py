@@ -13,7 +13,7 @@ the result's `unavailable`; what lags is said in its `warnings`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -33,6 +33,7 @@ from memory.episodic import Repaired
 from memory.errors import (
     EmbeddingFailed,
     EmptyInput,
+    InvalidFilter,
     InvalidInput,
     TierUnavailable,
 )
@@ -529,7 +530,12 @@ class Session:
         parts, user = self._parts, self._user
         new = None if message is None else _as_message(message, Role.USER).require_content()
         policy = parts.settings
-        budget = policy.budget if budget is None else budget
+        budget = policy.budget if budget is None else _whole("budget", budget)
+        reserve = (
+            max(0, min(policy.reserve, budget // 4))
+            if reserve is None
+            else _whole("reserve", reserve)
+        )
         warnings = await user._await_own_writes()
         k = policy.recall_k if k is None else _at_least_one(k)
         now = parts.clock()
@@ -554,7 +560,7 @@ class Session:
                 unavailable=_all_named(no_window, *episodes.unavailable, *facts.unavailable),
                 warnings=warnings,
                 budget=budget,
-                reserve=min(policy.reserve, budget // 4) if reserve is None else reserve,
+                reserve=reserve,
                 now=now,
             ),
             counter=parts.counter,
@@ -591,10 +597,12 @@ def _given(
     user: str | None, assistant: str | None, messages: Sequence[Given] | None
 ) -> list[Message]:
     turn = [
-        Message(role=role, content=text)
+        Message.parse({"role": role, "content": text})
         for role, text in ((Role.USER, user), (Role.ASSISTANT, assistant))
         if text is not None
     ]
+    if messages is not None and not isinstance(messages, Iterable):
+        raise InvalidInput(f"messages must be a list of messages, not {type(messages).__name__}")
     return [*turn, *(_as_message(message, None) for message in messages or ())]
 
 
@@ -621,9 +629,15 @@ def _asked_last(window: Window) -> str:
 
 
 def _at_least_one(k: int) -> int:
-    if k < 1:
+    if _whole("k", k) < 1:
         raise InvalidInput(f"k must be at least 1, not {k}")
     return k
+
+
+def _whole(name: str, number: int) -> int:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise InvalidInput(f"{name} must be a whole number, not {number!r}")
+    return number
 
 
 def _as_recorded(message: Message, event_time: datetime | None) -> Message:
@@ -664,6 +678,8 @@ async def _embed_query(embedder: Embedder, query: str) -> NDArray[np.float32]:
 def _narrowed(
     where: Mapping[str, JsonValue] | None, session: str | None, agent: str | None
 ) -> Mapping[str, JsonValue] | None:
+    if where is not None and not isinstance(where, Mapping):
+        raise InvalidFilter(f"a filter is a mapping, not {type(where).__name__}")
     conditions: list[JsonValue] = [dict(where)] if where else []
     conditions += [
         {name: value} for name, value in (("session", session), ("agent", agent)) if value

@@ -191,6 +191,8 @@ class Message(Value):
 
         Fields that are not of the shape are refused. Raises InvalidInput.
         """
+        if not isinstance(given, Mapping):
+            raise InvalidInput(f"not a {cls.__name__}: {type(given).__name__} is no mapping")
         data = dict(given)
         if isinstance(data.get("content"), list):
             data["content"] = tuple(data["content"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -151,6 +152,48 @@ async def test_what_is_no_message_is_refused_whole(memory: Memory) -> None:
     assert await session.messages() == []
     await session.record(messages=[good])
     assert [message.text for message in await session.messages()] == ["fine"]
+
+
+@pytest.mark.parametrize("wrong", [5, ["text"], True])
+async def test_a_turn_that_is_no_text_is_refused_and_nothing_is_stored(
+    memory: Memory, wrong: Any
+) -> None:
+    session = memory.user("ada").session("s")
+    for given in (
+        {"user": wrong},
+        {"assistant": wrong},
+        {"messages": wrong},
+        {"messages": [wrong]},
+    ):
+        with pytest.raises(InvalidInput):
+            await session.record(**given)
+    with pytest.raises(InvalidInput):
+        await session.build_context(wrong)
+    assert await session.messages() == []
+
+
+@pytest.mark.parametrize("wrong", ["5", 2.5, True])
+async def test_numbers_that_are_no_whole_ones_are_refused_by_name(
+    memory: Memory, wrong: Any
+) -> None:
+    session = memory.user("ada").session("s")
+    for name in ("budget", "reserve", "k"):
+        with pytest.raises(InvalidInput, match=f"{name} must be a whole number"):
+            await session.build_context("hello there", **{name: wrong})
+    with pytest.raises(InvalidInput, match="k must be a whole number"):
+        await memory.user("ada").recall("hello there", k=wrong)
+
+
+async def test_a_budget_below_zero_is_the_one_that_is_named(memory: Memory) -> None:
+    with pytest.raises(BudgetError) as raised:
+        await memory.user("ada").session("s").build_context("hello there", budget=-1)
+    assert raised.value.given == -1
+
+
+@pytest.mark.parametrize("wrong", ["role", [], 5])
+async def test_a_filter_that_is_no_mapping_is_refused(memory: Memory, wrong: Any) -> None:
+    with pytest.raises(InvalidFilter, match="a filter is a mapping"):
+        await memory.user("ada").recall("hello there", where=wrong)
 
 
 async def test_two_messages_under_one_key_are_refused_and_none_is_lost(memory: Memory) -> None:
