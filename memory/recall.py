@@ -16,7 +16,8 @@ is asked, or by some of both (`_evidence`). When none is, all scores are brought
 
 One floor serves all: what is below `RecallPolicy.floor` is not recalled, and is reported. Both
 arms are on an absolute scale for that; a fusion of ranks would reward an arm for being sure of
-nothing. Every order ends in the id.
+nothing. Of equal scores, which are many where neighbours lift all to the top, what was found by
+itself comes before what stands beside it; every order ends in the id.
 """
 
 from __future__ import annotations
@@ -219,7 +220,7 @@ def _scored(
                 found,
             )
         )
-    candidates.sort(key=lambda each: (-each.score, each.episode.id))
+    candidates.sort(key=lambda each: (-each.score, -each.own, each.episode.id))
     return candidates
 
 

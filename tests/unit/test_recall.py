@@ -186,6 +186,24 @@ def test_the_newer_of_two_that_are_alike_comes_first() -> None:
     assert items[0].scores["recency"] > items[1].scores["recency"]
 
 
+def test_what_was_asked_for_word_for_word_comes_before_what_stands_beside_it() -> None:
+    texts = ("Tom says 7", "Tim says 7", "Tim says 8", "fine, 8")
+    talk = of(
+        *(
+            episode(name, text, session="s", seq=seq)
+            for seq, (name, text) in enumerate(zip("dcba", texts, strict=True), start=1)
+        )
+    )
+    items, _ = found(
+        "Tim says 7",
+        talk,
+        dense=hits(a=0.4, b=0.7, c=0.7, d=0.7),
+        lexical=hits(b=1.0, c=5.0, d=4.0),
+    )
+    assert [item.score for item in items[:3]] == [0.9] * 3  # neighbours lift them to the top
+    assert ids(items) == ["c", "d", "b", "a"]
+
+
 def test_an_answer_is_found_beside_the_question_that_was_hit() -> None:
     talk = of(
         *(
@@ -215,8 +233,10 @@ def test_scores_stay_on_their_scale_and_the_order_is_total(
     items, dropped = found(query, some, dense=dense, lexical=lexical)
     assert all(POLICY.floor <= item.score <= 1 for item in items)
     assert all(0 <= score <= 1 for item in items for score in item.scores.values())
-    keys = [(-item.score, item.id) for item in items]
-    assert keys == sorted(keys)
+    scores = [item.score for item in items]
+    assert scores == sorted(scores, reverse=True)
+    turned = dict(reversed(some.items()))
+    assert found(query, turned, dense=dense[::-1], lexical=lexical[::-1])[0] == items
     assert not set(ids(items)) & set(ids(dropped))
     again, _ = found(query, dict(reversed(some.items())), dense=dense[::-1], lexical=lexical[::-1])
     assert again == items
