@@ -84,7 +84,9 @@ class Part:
         """One step towards a sidecar that is ready: starts it, asks it, or lets it be."""
         self._reap()
         record = self.sidecar.running()
-        if record is None:
+        if record is None and self.child is not None:
+            self._end_child()  # it runs, but its record was removed: nobody would find it again
+        elif record is None:
             self._start(now)
         elif not self.ready and self._answers(record.pid, record.port):
             self.ready = True
@@ -98,9 +100,19 @@ class Part:
 
     def stop(self) -> bool:
         was_there = self.sidecar.stop(grace=GRACE)
-        if self.child is not None:
+        return self._end_child() or was_there
+
+    def _end_child(self) -> bool:
+        """Ends the server that this keeper started, found or not; True when it was there."""
+        if self.child is None or self.child.poll() is not None:
+            return False
+        self.child.terminate()
+        try:
+            self.child.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
             self.child.wait()
-        return was_there
+        return True
 
     def status(self) -> dict[str, Any]:
         record = self.sidecar.running()
@@ -183,7 +195,7 @@ class Part:
 
     def _clear_the_way(self) -> int:
         """What a start needs: a data folder, and a free port or a free socket; gives the port."""
-        Path(self.spec.data).mkdir(parents=True, exist_ok=True)
+        Path(self.spec.data).mkdir(exist_ok=True)  # never the whole folder, when it was removed
         with suppress(FileNotFoundError):
             self.log_start = self.sidecar.log.stat().st_size
         if self.spec.socket is not None:
@@ -237,7 +249,8 @@ class Keeper:
         self.selector = selectors.DefaultSelector()
 
     def run(self) -> None:
-        """Until idle for long enough, told to stop, or terminated; then stops the sidecars."""
+        """Until idle for long enough, told to stop, terminated, or the folder is removed; then
+        stops the sidecars."""
         self.selector.register(self.listener, selectors.EVENT_READ)
         self._listen_to_signals()
         while not self.stopping and not self._is_idle():
@@ -248,7 +261,10 @@ class Keeper:
                     self._hear(key.data)
                 else:
                     key.fileobj.recv(4096)  # type: ignore[union-attr]  # the signals' own socket
-            self._look_after_parts()
+            if self.folder.is_dir():
+                self._look_after_parts()
+            else:
+                self.stopping = True
         self._close()
 
     def _look_after_parts(self) -> None:

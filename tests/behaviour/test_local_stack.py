@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -488,6 +489,16 @@ async def test_a_holder_that_is_killed_does_not_keep_the_stack_up(folder: Path) 
         return await holders(folder) == "0 holders"
 
     await until(nobody_left)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks processes up in /proc")
+async def test_a_removed_folder_takes_its_servers_with_it(folder: Path) -> None:
+    async with opened(folder, idle=timedelta(milliseconds=200)):
+        pids = [running(folder, part).pid for part in PARTS]
+        assert all(Path(f"/proc/{pid}").exists() for pid in pids)
+    shutil.rmtree(folder)
+    await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+    assert not folder.exists()
 
 
 async def test_stopping_wins_over_holders_and_the_next_use_starts_again(folder: Path) -> None:
