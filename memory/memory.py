@@ -81,6 +81,8 @@ CANDIDATES = 40
 """Episodes that each arm offers to the fusion, at least."""
 KNOWN = 200
 """Facts that are looked at for one context, at most."""
+OF_A_KIND = 20
+"""Facts of one kind that are looked at beside those."""
 SHOWN = 30
 """Facts that are offered to a context, at most."""
 
@@ -450,13 +452,29 @@ class UserMemory:
         """Facts for the query: those about whom it names, and those about the user."""
         parts = self._parts
         keys = [entity_names.key(SELF), *entity_names.mentions(query)]
-        facts, missing = await _or_named(
-            parts.semantic.mentioned(self.scope, keys, KNOWN, as_of=now)
-        )
+        facts, missing = await _or_named(self._facts_of(query, keys, now))
         ranked = recall.rank_facts(
             facts or (), query, now=now, limit=SHOWN, render=parts.registry.render
         )
         return Recall(items=tuple(ranked), unavailable=(missing,) if missing else ())
+
+    async def _facts_of(self, query: str, keys: Sequence[str], now: datetime) -> list[Fact]:
+        """The newest facts with these keys; where there are too many to look at all, also the
+        user's own of the kinds that the query asks for."""
+        parts = self._parts
+        found = await parts.semantic.mentioned(self.scope, keys, KNOWN, as_of=now)
+        if len(found) < KNOWN:
+            return found
+        kinds = recall.asked_for(query, [each.name for each in parts.registry.predicates])
+        more = await asyncio.gather(
+            *(
+                parts.semantic.facts(
+                    self.scope, about=SELF, predicate=kind, as_of=now, limit=OF_A_KIND
+                )
+                for kind in kinds
+            )
+        )
+        return list({fact.id: fact for facts in (found, *more) for fact in facts}.values())
 
 
 class Session:

@@ -517,6 +517,18 @@ def rank_facts(
     ]
 
 
+def asked_for(query: str, predicates: Iterable[str]) -> tuple[str, ...]:
+    """Those of the predicates whose kind of fact the query asks for."""
+    topics = _Wanted.of(query).topics
+    return tuple(
+        each for each in predicates if topics & _topics(each, frozenset(terms(_spaced(each))))
+    )
+
+
+def _spaced(predicate: str) -> str:
+    return predicate.replace("_", " ")
+
+
 def _why_fact(scores: Mapping[str, float]) -> str:
     reasons = {"named": "names it", "cue": "asks for such a thing", "words": "shares words"}
     best = max(scores, key=lambda arm: scores[arm])

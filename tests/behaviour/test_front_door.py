@@ -436,3 +436,18 @@ async def test_roles_tools_and_parts_go_through_record(memory: Memory) -> None:
     context = await session.build_context("And tomorrow?")
     shown = [message for message in context.messages if message.get("tool_calls")]
     assert shown[0]["tool_calls"][0]["function"]["arguments"] == '{"地":"北京"}'  # type: ignore[index,call-overload]
+
+
+async def test_what_is_asked_for_is_known_however_many_newer_facts_there_are(
+    memory: Memory, clock: Clock
+) -> None:
+    user = memory.user("ada")
+    await user.session("s").record(user="My name is Ada Byron.")
+    clock.forward(days=1)
+    for number in range(205):
+        await user.assert_fact("user", "collects", f"stamp number {number}")
+    clock.forward(days=1)
+    context = await user.session("t").build_context("What is my name?", budget=1_000)
+    known = [item.text for item in context.items if item.tier == "semantic"]
+    assert any("Ada Byron" in text for text in known)
+    assert any("stamp number" in text for text in known)
