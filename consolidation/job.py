@@ -17,7 +17,7 @@ from memory.memory import Memory, UserMemory
 from memory.models import Moment, Scope, Value
 from memory.times import as_utc
 
-LEASE = "consolidation"
+LEASE = "a night of consolidation"
 LAST_RUN = "consolidation.last"
 SETTLE = timedelta(minutes=5)
 """The longest that a run waits for what was recorded just before it."""
