@@ -81,6 +81,8 @@ CANDIDATES = 40
 """Episodes that each arm offers to the fusion, at least."""
 KNOWN = 200
 """Facts that are looked at for one context, at most."""
+REMEMBERED_USERS = 10_000
+"""Users of whom it is remembered that all their vectors are the current embedder's."""
 OF_A_KIND = 20
 """Facts of one kind that are looked at beside those."""
 SHOWN = 30
@@ -393,6 +395,8 @@ class UserMemory:
             return ()
         warning = await parts.episodic.mismatch(self.scope)
         if warning is None:
+            if len(parts.in_one_space) >= REMEMBERED_USERS:
+                parts.in_one_space.clear()
             parts.in_one_space.add(self.scope)
             return ()
         return (warning,)
@@ -425,6 +429,8 @@ class UserMemory:
             if accepts is None or exhausted or len(kept) >= enough:
                 return _Found(query, dense or (), lexical, kept, _all_named(missing, silent))
             wanted *= 4
+            if silent:  # it is asked once, not at every widening
+                vector, missing = None, silent
 
     def _fused(self, found: _Found, *, k: int, now: datetime) -> Recall:
         """The best `k` of what was found, and the near misses."""

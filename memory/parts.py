@@ -84,10 +84,12 @@ class Parts:
     async def lagging(self, timeout: timedelta) -> list[str]:
         """The tiers that have not got what this process wrote, after waiting for them."""
         first = [self.workers[name] for name in _FED_BY_MESSAGES]
+        extracting = self.workers["extract"].is_behind
         done = await asyncio.gather(*(worker.reached(worker.ticket, timeout) for worker in first))
         late = [name for name, ok in zip(_FED_BY_MESSAGES, done, strict=True) if not ok]
-        semantic = self.workers["semantic"]  # after `extract`, which gives it work
-        knows = await semantic.reached(semantic.ticket, timeout)
+        semantic = self.workers["semantic"]  # after `extract`, here or in another process
+        ticket = semantic.request() if extracting else semantic.ticket
+        knows = await semantic.reached(ticket, timeout)
         if "extract" in late or not knows:
             late = [*(name for name in late if name != "extract"), "semantic"]
         return late

@@ -93,6 +93,11 @@ class Worker:
         """The ticket of the newest request."""
         return self._requested
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether something was requested that has not been applied yet."""
+        return self._reached < self._requested
+
     async def reached(self, ticket: int, timeout: timedelta) -> bool:
         """Wait for a ticket. False when it was tried in vain or the time is up."""
         if self._reached >= ticket:

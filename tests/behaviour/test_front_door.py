@@ -451,3 +451,16 @@ async def test_what_is_asked_for_is_known_however_many_newer_facts_there_are(
     known = [item.text for item in context.items if item.tier == "semantic"]
     assert any("Ada Byron" in text for text in known)
     assert any("stamp number" in text for text in known)
+
+
+async def test_a_fact_that_another_process_reads_out_of_our_message_is_known_at_once(
+    open_memory: Open,
+) -> None:
+    async with open_memory() as one, open_memory() as other:
+        for number in range(20):
+            ours, theirs = (memory.user(f"ada-{number}") for memory in (one, other))
+            await asyncio.gather(
+                ours.session("s").record(user="My name is Ada."),
+                theirs.session("t").record(user="Hello there, how are you today?"),
+            )
+            assert [fact.object for fact in await ours.facts()] == ["Ada"]

@@ -240,3 +240,16 @@ async def test_many_writes_come_in_few_batches(journal: Journal) -> None:
         assert await worker.reached(worker.request(), PATIENCE)
     assert sorted(notebook.written) == list(range(200))
     assert len(notebook.batches) <= 20
+
+
+async def test_a_worker_is_behind_until_what_was_requested_has_been_applied(
+    journal: Journal,
+) -> None:
+    async with working(journal, Notebook()) as worker:
+        assert await worker.reached(worker.request(), PATIENCE)
+        assert not worker.is_behind
+        await note(journal, 1)
+        ticket = worker.request()
+        assert worker.is_behind
+        assert await worker.reached(ticket, PATIENCE)
+        assert not worker.is_behind
