@@ -33,7 +33,7 @@ from memory.codec import decode, digest, encode
 from memory.embedding.base import Embedder, alike, embedded, usable
 from memory.episode_store import Known, New, Owner, Unplaced
 from memory.episodes import split
-from memory.errors import EmbeddingFailed, InvalidInput, TierUnavailable
+from memory.errors import EmbeddingFailed, IndexLost, InvalidInput, TierUnavailable
 from memory.journal import Journal
 from memory.journal.database import insert_into
 from memory.journal.episode_tables import episodes
@@ -287,7 +287,7 @@ class EpisodicMemory:
             if user is None or user.has_own_collection == own:
                 break
         if not found and await self._expects_vectors(owner, layout):
-            raise TierUnavailable("episodic", "the index of vectors is gone: it needs a repair")
+            raise IndexLost("episodic", "the index of vectors is gone: it needs a repair")
         return [Hit(one.id, one.similarity) for one in found or ()][:k]
 
     async def _look_at(self, owner: bytes) -> Owner | None:

@@ -9,6 +9,7 @@
     ├── BudgetError (ValueError)       the fixed parts of a context need more tokens than there are
     ├── NotFound (LookupError)         no such session, snapshot, fact …
     ├── TierUnavailable                a store did not answer; carries the tier's name
+    │   └── IndexLost                  the index of vectors is gone; a repair makes it again
     ├── Corrupt                        stored bytes do not match their hash, or cannot be read back
     ├── Conflict                       somebody else changed what this write was based on
     │   └── AlreadyRunning             the job or lease is held by another process
@@ -70,6 +71,10 @@ class TierUnavailable(AgentMemoryError):
     def __init__(self, tier: str, message: str) -> None:
         super().__init__(f"{tier}: {message}")
         self.tier = tier
+
+
+class IndexLost(TierUnavailable):
+    """The index of vectors is gone. `repair` makes it again from the journal."""
 
 
 class Corrupt(AgentMemoryError):

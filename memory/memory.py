@@ -33,6 +33,7 @@ from memory.episodic import Repaired
 from memory.errors import (
     EmbeddingFailed,
     EmptyInput,
+    IndexLost,
     InvalidFilter,
     InvalidInput,
     TierUnavailable,
@@ -452,7 +453,15 @@ class UserMemory:
     ) -> tuple[list[Hit] | None, str | None]:
         if vector is None:
             return [], None
-        return await _or_named(self._parts.episodic.nearest(self.scope, vector, k))
+        return await _or_named(self._hits(vector, k))
+
+    async def _hits(self, vector: NDArray[np.float32], k: int) -> list[Hit]:
+        """The nearest episodes; an index that is lost is also made again, for the next question."""
+        try:
+            return await self._parts.episodic.nearest(self.scope, vector, k)
+        except IndexLost:
+            self._parts.mend()
+            raise
 
     async def _known(self, query: str, *, now: datetime) -> Recall:
         """Facts for the query: those about whom it names, and those about the user."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ from typing import Any
 from memory.chroma import open_chroma
 from memory.embedding import Embedder, open_embedder
 from memory.episodic import EpisodicMemory, Repaired
-from memory.errors import AgentMemoryError
+from memory.errors import AgentMemoryError, AlreadyRunning
 from memory.ids import ENTROPY_BYTES, ulid
 from memory.journal import Journal, SnapshotStore
 from memory.lexical import LexicalIndex
@@ -73,6 +73,8 @@ class Parts:
     workers: dict[str, Worker] = field(default_factory=dict)
     in_one_space: set[Scope] = field(default_factory=set)
     """Users whose every vector is known to be the current embedder's."""
+    mending: set[asyncio.Task[None]] = field(default_factory=set)
+    """The repair of the index that is under way, if one is."""
     used: dict[Scope, set[str]] = field(default_factory=dict)
     """Episodes that contexts have shown, not yet noted as used."""
 
@@ -97,6 +99,13 @@ class Parts:
     async def repair(self) -> Repaired:
         async with self.journal.lease("repair"):
             return await self.episodic.repair()
+
+    def mend(self) -> None:
+        """Have the index repaired in the background, unless that is under way."""
+        if not self.mending:
+            task = asyncio.create_task(_mend(self))
+            self.mending.add(task)
+            task.add_done_callback(self.mending.discard)
 
     async def note_used(self) -> None:
         """Write down which episodes were used: what is used fades more slowly."""
@@ -139,6 +148,7 @@ async def open_parts(
         tasks = [asyncio.create_task(worker.run()) for worker in parts.workers.values()]
         tasks.append(asyncio.create_task(_look_after(parts)))
         stack.push_async_callback(_cancel, tasks)
+        stack.push_async_callback(_cancel, parts.mending)
         yield parts
 
 
@@ -235,6 +245,16 @@ async def _store_urls(
     )
 
 
+async def _mend(parts: Parts) -> None:
+    try:
+        repaired = await parts.repair()
+        _log.warning("the index of vectors was lost: %d were put back", repaired.put_back)
+    except AlreadyRunning:
+        return
+    except AgentMemoryError as error:  # the next search that misses the index tries again
+        _log.warning("the index of vectors is lost and could not be repaired: %s", error)
+
+
 async def _look_after(parts: Parts) -> None:
     """What is done now and then while the memory is open."""
     while True:
@@ -249,10 +269,11 @@ async def _note_used(parts: Parts) -> None:
         _log.warning("what was used could not be noted: %s", error)
 
 
-async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    for task in tasks:
+async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    ended = list(tasks)
+    for task in ended:
         task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.gather(*ended, return_exceptions=True)
 
 
 # --- rebuilding --------------------------------------------------------------------------------

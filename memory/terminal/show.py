@@ -144,7 +144,7 @@ def dropped(console: Console, found: Sequence[Dropped]) -> None:
 
 def remarks(console: Console, unavailable: Sequence[str], warnings: Sequence[str]) -> None:
     for name in unavailable:
-        console.print(said(f"! {name} did not answer", "bold red"))
+        console.print(said(f"! {name} did not answer (trimem doctor says more)", "bold red"))
     for warning in warnings:
         console.print(said(f"! {warning}", "yellow"))
 

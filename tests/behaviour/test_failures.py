@@ -19,6 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 from memory import Memory
+from memory.chroma import open_chroma
 from memory.embedding import Embedder
 from memory.errors import EmbeddingFailed, TierUnavailable
 from memory.models import Scope
@@ -120,6 +121,25 @@ async def test_an_expired_session_says_so_and_its_past_is_still_recalled(
         context = await session.build_context("Where is the red kayak?")
         assert any("expired" in warning for warning in context.warnings)
         assert "boathouse" in context.text
+
+
+@LOCAL_ONLY
+async def test_an_index_that_was_lost_is_said_once_and_then_made_again_by_itself(
+    open_memory: Open, urls: dict[str, str]
+) -> None:
+    async with open_memory() as memory, open_chroma(urls["chroma_url"], timeout=PATIENCE) as chroma:
+        user = memory.user("ada")
+        await user.session("s").record(user="The red kayak is in the boathouse by the lake.")
+        await memory.settled(PATIENCE)
+        layout = await memory._parts.episodic._layout()
+        for name in await chroma.collections(layout.prefix):
+            await chroma.drop(name)
+        lost = await user.recall("Where do I keep my boat?")
+        assert lost.unavailable == ("episodic",)
+        async with asyncio.timeout(PATIENCE.total_seconds()):
+            while (found := await user.recall("Where do I keep my boat?")).unavailable:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert "red kayak" in found.items[0].text
 
 
 class FailsFor:
