@@ -40,6 +40,7 @@ GRACE = 15.0
 
 _BUSY = 0.02  # between looks at a sidecar that is starting
 _CALM = 5.0  # between looks at one that is somebody else's child
+_FOLDER_LOOK = 2.0  # between looks whether the folder is there, while nobody holds the stack
 _ASK_LIMIT = 0.5
 _TRIES = 3  # failed starts after which whoever waits is told
 _STEADY = 10.0  # seconds of life after which a crash is not part of a series
@@ -295,7 +296,8 @@ class Keeper:
             if not part.ready
         ]
         if not self._holders():
-            waits.append(max(0.0, self.alone_since + self.idle - time.monotonic()))
+            left = max(0.0, self.alone_since + self.idle - time.monotonic())
+            waits.append(min(left, _FOLDER_LOOK))
         return min(waits, default=None)
 
     def _holders(self) -> int:

@@ -493,7 +493,7 @@ async def test_a_holder_that_is_killed_does_not_keep_the_stack_up(folder: Path) 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks processes up in /proc")
 async def test_a_removed_folder_takes_its_servers_with_it(folder: Path) -> None:
-    async with opened(folder, idle=timedelta(milliseconds=200)):
+    async with opened(folder):
         pids = [running(folder, part).pid for part in PARTS]
         assert all(Path(f"/proc/{pid}").exists() for pid in pids)
     shutil.rmtree(folder)
