@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
+from memory.context import provider
 from memory.importers.chat import RAW_ARGUMENTS
 from memory.models import JsonObject, Message, RecordedMessage, Role, ToolCall
 from memory.times import iso
@@ -37,24 +38,9 @@ def to_anthropic(messages: Sequence[Message]) -> JsonObject:
 
 
 def _openai(message: Message) -> JsonObject:
-    content = message.content
-    exported: JsonObject = {
-        "role": message.role.value,
-        "content": list(content) if isinstance(content, tuple) else content,
-    }
-    if message.name is not None:
-        exported["name"] = message.name
-    if message.tool_calls:
-        exported["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
-            }
-            for call in message.tool_calls
-        ]
-    if message.tool_call_id is not None:
-        exported["tool_call_id"] = message.tool_call_id
+    exported = provider(message)
+    if message.content is None:  # it comes back as it was, not as an empty text
+        exported["content"] = None
     return exported | _identity(message)
 
 
