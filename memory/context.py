@@ -108,6 +108,7 @@ def assemble(parts: ContextParts, *, counter: TokenCounter) -> Context:
     messages = _in_order(parts, head, summary, turns, memory)
     return Context.trusted(
         messages=tuple(provider(message) for message in messages),
+        tools=(),
         tokens=_tokens(parts, head, summary, turns, memory, count),
         items=(*summary.items, *_turn_items(turns, count), *memory.items),
         dropped=(
@@ -124,6 +125,7 @@ def assemble(parts: ContextParts, *, counter: TokenCounter) -> Context:
             *history.warnings,
             *counter.warnings,
         ),
+        prefix=None,
         snapshot_id=None,
     )
 
@@ -372,6 +374,7 @@ def _turn_items(turns: windows.Fit[Message], count: Count) -> list[Item]:
             tokens=count(message),
             score=0.0,
             scores={},
+            rank=0,
             reason=shortened.get(message.id, "recent turn"),
         )
         for message in turns.kept
@@ -578,6 +581,7 @@ def _item(line: _Line) -> Item:
         tokens=line.tokens,
         score=recalled.score,
         scores=recalled.scores,
+        rank=0,
         reason=recalled.reason,
     )
 

@@ -14,6 +14,13 @@
     ├── Conflict                       somebody else changed what this write was based on
     │   └── AlreadyRunning             the job or lease is held by another process
     ├── EmbeddingFailed                the embedder raised or returned unusable vectors
+    ├── LLMError                       a language model gave nothing that can be used
+    │   ├── LLMUnavailable             no answer: timeout, connection, rate limit, server error
+    │   ├── LLMRefused                 it declined, or asked back
+    │   ├── LLMMalformed               empty, chatty, or not of the shape that was asked for
+    │   ├── LLMTruncated               the answer was cut off at its limit
+    │   ├── LLMTooLong                 the answer, or the question, is longer than was allowed
+    │   └── LLMSpent                   the job's budget of calls or tokens is used up
     └── ConfigurationError             settings that cannot work together, or with what is stored
         ├── EmbedderMismatch           stored vectors come from another embedder
         ├── SchemaTooNew               the data was written by a newer version of trimem
@@ -91,6 +98,52 @@ class AlreadyRunning(Conflict):
 
 class EmbeddingFailed(AgentMemoryError):
     """The embedder raised, or returned vectors that cannot be used."""
+
+
+class LLMError(AgentMemoryError):
+    """A language model gave nothing that can be used.
+
+    Its message names the kind of failure and never holds what was asked, what was answered, or
+    anything of the provider's secrets. `kind` is that failure in one word, for counting.
+    """
+
+    kind = "failed"
+
+
+class LLMUnavailable(LLMError):
+    """No answer: a timeout, no connection, a rate limit or the server's error."""
+
+    kind = "unavailable"
+
+
+class LLMRefused(LLMError):
+    """The model declined, or asked back."""
+
+    kind = "refused"
+
+
+class LLMMalformed(LLMError):
+    """The answer is empty, chatty, or not of the shape that was asked for."""
+
+    kind = "malformed"
+
+
+class LLMTruncated(LLMError):
+    """The answer was cut off at its limit."""
+
+    kind = "truncated"
+
+
+class LLMTooLong(LLMError):
+    """The answer, or the question, is longer than was allowed."""
+
+    kind = "too_long"
+
+
+class LLMSpent(LLMError):
+    """The job's budget of calls or tokens is used up; the rest waits for the next one."""
+
+    kind = "spent"
 
 
 class ConfigurationError(AgentMemoryError):

@@ -41,6 +41,7 @@ from memory.errors import (
 from memory.filters import Accepts
 from memory.journal import NewEvent, SessionInfo, SnapshotInfo
 from memory.lexical import Hit
+from memory.llm import LanguageModel
 from memory.models import (
     Assertion,
     Context,
@@ -57,7 +58,7 @@ from memory.models import (
     Window,
     valid_name,
 )
-from memory.parts import Clock, Parts, Progress, open_parts, rebuild
+from memory.parts import Clock, Own, Parts, Progress, Redact, open_parts, rebuild
 from memory.projections import (
     ARCHIVED,
     PINNED,
@@ -115,18 +116,25 @@ class Memory:
         settings: Settings | None = None,
         embedder: Embedder | None = None,
         registry: Registry | None = None,
+        llm: LanguageModel | None = None,
+        redact: Redact | None = None,
         clock: Clock = utc_now,
     ) -> AsyncIterator[Memory]:
         """Open the memory in `folder` (else TRIMEM_HOME, else the user's data folder), or at the
-        URLs that the settings give. An `embedder` of your own is left open when this closes.
+        URLs that the settings give. An `embedder` or `llm` of your own is left open when this
+        closes.
 
         Stores that do not answer are no error until they are asked; the journal must answer.
         Raises ConfigurationError, TierUnavailable.
         """
-        opening = open_parts(
-            folder, settings or Settings(), embedder, registry or Registry.default(), clock
+        own = Own(
+            clock=clock,
+            registry=registry or Registry.default(),
+            embedder=embedder,
+            llm=llm,
+            redact=redact,
         )
-        async with opening as parts:
+        async with open_parts(folder, settings or Settings(), own) as parts:
             yield cls(parts)
 
     def user(self, name: str, *, tenant: str | None = None) -> UserMemory:

@@ -274,6 +274,8 @@ class Window(Value):
 
     `last_seq` is the newest message that the window knows of; 0 for an empty session.
     `expired_at` is set when an earlier part of the session ran out of its time to live.
+    `unsummarised` messages between the summary and these do not fit and wait to be summarised;
+    `problem` says why they still wait, in words of ours, where that is known.
     """
 
     messages: tuple[RecordedMessage, ...] = ()
@@ -281,6 +283,8 @@ class Window(Value):
     last_seq: int = 0
     tokens: int = 0
     expired_at: Moment | None = None
+    unsummarised: int = 0
+    problem: str = ""
 
 
 class Episode(Value):
@@ -422,7 +426,11 @@ class Recall(Value):
 
 
 class Item(Value):
-    """One thing inside a context, with what it cost."""
+    """One thing inside a context, with what it cost and why it is there.
+
+    `rank` counts from 1, the best, among the facts or the episodes that were found; 0 for what is
+    not ranked: summary, turns and pinned facts.
+    """
 
     tier: TierName
     id: str
@@ -430,24 +438,56 @@ class Item(Value):
     tokens: int
     score: float = 0.0
     scores: Mapping[str, float] = Field(default_factory=dict)
+    rank: int = 0
     reason: str = ""
 
 
+Cause = Literal[
+    "below_floor",
+    "over_budget",
+    "superseded",
+    "out_of_time",
+    "duplicate",
+    "among_turns",
+    "beyond_k",
+    "archived",
+    "unsound",
+    "replaced",
+]
+"""Why something is not in a context, in one word: `unsound` is what no provider would accept,
+`replaced` what something given by the caller stands for."""
+
+
 class Dropped(Value):
-    """A near miss: what it was, and why it is not in the context."""
+    """A near miss: what it was, and why it is not in the context.
+
+    `by` is the id of what stands in its place (superseded, duplicate); `missing` the tokens that
+    it would have needed beside what was left (over_budget).
+    """
 
     tier: TierName
     id: str
     text: str
     tokens: int = 0
     score: float = 0.0
+    scores: Mapping[str, float] = Field(default_factory=dict)
+    rank: int = 0
     reason: str
+    cause: Cause | None = None
+    by: str | None = None
+    missing: int = 0
 
 
 class TokenCount(Value):
-    """Tokens by section; `total` includes `reserve`, the room left for the answer."""
+    """Tokens by section; `total` includes `reserve`, the room left for the answer.
 
+    `memory` is the whole block of recalled facts and episodes, `facts` and `episodes` what their
+    lines take of it.
+    """
+
+    tools: int = 0
     system: int = 0
+    pinned: int = 0
     summary: int = 0
     turns: int = 0
     facts: int = 0
@@ -459,18 +499,36 @@ class TokenCount(Value):
     budget: int = 0
 
 
+class Prefix(Value):
+    """How much of a context is word for word the beginning of the one before it in its session.
+
+    What a provider's prompt cache can use again: the tools' schema, then `messages` whole messages,
+    together `tokens`. `previous` is the snapshot it is compared with; `broken_by` says what differs
+    first, for people.
+    """
+
+    previous: str
+    messages: int
+    tokens: int
+    broken_by: str = ""
+
+
 class Context(Value):
     """What goes to the model, and everything about how it came to be.
 
-    `messages` are provider-ready (OpenAI chat shape). `text` is the same as one readable string.
+    `messages` are provider-ready (OpenAI chat shape), `tools` the definitions that were given with
+    them. `text` is the messages as one readable string. `prefix` is None for the first context of
+    a session.
     """
 
     messages: tuple[JsonObject, ...]
+    tools: tuple[JsonObject, ...] = ()
     tokens: TokenCount
     items: tuple[Item, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     unavailable: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    prefix: Prefix | None = None
     snapshot_id: str | None = None
 
     @property

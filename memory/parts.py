@@ -23,6 +23,7 @@ from memory.errors import AgentMemoryError, AlreadyRunning
 from memory.ids import ENTROPY_BYTES, ulid
 from memory.journal import Journal, SnapshotStore
 from memory.lexical import LexicalIndex
+from memory.llm import LanguageModel
 from memory.local import default_folder, local_stack
 from memory.models import Scope
 from memory.projections import (
@@ -44,6 +45,8 @@ from memory.working import WorkingMemory, open_redis
 Clock = Callable[[], datetime]
 Progress = Callable[[int, int], None]
 """Told (done, in all)."""
+Redact = Callable[[str], str]
+"""A text without its secrets; the same text when it has none."""
 
 LOOK_AFTER = timedelta(seconds=30)
 """How often what was used is written down."""
@@ -54,11 +57,24 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
+class Own:
+    """What a caller brings along: None where the settings decide. It is left open at the end."""
+
+    clock: Clock
+    registry: Registry
+    embedder: Embedder | None = None
+    llm: LanguageModel | None = None
+    redact: Redact | None = None
+
+
+@dataclass(frozen=True)
 class Parts:
     """Everything that an open memory is made of."""
 
     settings: Settings
     clock: Clock
+    redact: Redact
+    llm: LanguageModel | None
     journal: Journal
     counter: TokenCounter
     registry: Registry
@@ -123,23 +139,20 @@ class Parts:
 
 @asynccontextmanager
 async def open_parts(
-    folder: Path | str | None,
-    settings: Settings,
-    embedder: Embedder | None,
-    registry: Registry,
-    clock: Clock,
+    folder: Path | str | None, settings: Settings, own: Own
 ) -> AsyncIterator[Parts]:
     """All parts, with their workers at work; closed in the opposite order.
 
     Raises ConfigurationError, TierUnavailable.
     """
     async with AsyncExitStack() as stack:
-        parts = await _opened(stack, folder, settings, embedder, registry, clock)
+        parts = await _opened(stack, folder, settings, own)
+        clock = parts.clock
         for projection in (
             WorkingProjection(parts.windows),
             EpisodicProjection(parts.episodic),
             ExtractProjection(
-                parts.journal, registry, clock, lambda: parts.workers["semantic"].request()
+                parts.journal, parts.registry, clock, lambda: parts.workers["semantic"].request()
             ),
             SemanticProjection(parts.semantic),
         ):
@@ -153,14 +166,9 @@ async def open_parts(
 
 
 async def _opened(
-    stack: AsyncExitStack,
-    folder: Path | str | None,
-    settings: Settings,
-    given: Embedder | None,
-    registry: Registry,
-    clock: Clock,
+    stack: AsyncExitStack, folder: Path | str | None, settings: Settings, own: Own
 ) -> Parts:
-    opening = asyncio.create_task(_embedder(stack, settings, given))
+    opening = asyncio.create_task(_embedder(stack, settings, own.embedder))
     stack.push_async_callback(_cancel, [opening])
     urls = await _store_urls(stack, folder, settings)
     counter = TokenCounter(settings.model, tokenizer_dir=settings.tokenizer_dir)
@@ -175,10 +183,12 @@ async def _opened(
     embedder = await opening
     return Parts(
         settings=settings,
-        clock=clock,
+        clock=own.clock,
+        redact=own.redact or _as_it_is,
+        llm=own.llm,
         journal=journal,
         counter=counter,
-        registry=registry,
+        registry=own.registry,
         embedder=embedder,
         working=working,
         windows=Windows(
@@ -188,7 +198,7 @@ async def _opened(
             limit=settings.window_tokens,
             summary_limit=settings.summary_tokens,
             ttl=settings.session_ttl,
-            clock=clock,
+            clock=own.clock,
         ),
         policy=RecallPolicy.of_embedder(embedder.identity),
         episodic=EpisodicMemory(journal, chroma, embedder),
@@ -204,6 +214,10 @@ async def _embedder(stack: AsyncExitStack, settings: Settings, given: Embedder |
     opened = await open_embedder(settings)
     stack.push_async_callback(opened.close)
     return opened
+
+
+def _as_it_is(text: str) -> str:
+    return text
 
 
 @dataclass(frozen=True)

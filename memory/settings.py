@@ -45,6 +45,25 @@ class Settings(BaseSettings):
     embedder_query_prefix: str = ""
     """What the model wants before a question, for example "query: ". Not for the default one."""
     embedder_document_prefix: str = ""
+    llm: str | None = None
+    """The language model for summaries and facts, such as openai:gpt-4o-mini or
+    anthropic:claude-haiku-4-5; None: they are made without one."""
+    llm_url: str | None = None
+    """Where an OpenAI-compatible endpoint answers; None: the vendor's own."""
+    llm_api_key: SecretStr | None = None
+    llm_window: int = Field(default=16_000, gt=0)
+    """Tokens of one request, question and answer, that this model is trusted with."""
+    llm_timeout: timedelta = timedelta(seconds=60)
+    """The longest that one answer is waited for."""
+    llm_retries: int = Field(default=2, ge=0)
+    """How often a request that got no answer is sent again, with growing pauses."""
+    llm_requests_per_minute: int | None = Field(default=None, gt=0)
+    llm_job_calls: int = Field(default=500, gt=0)
+    """Calls that one night may make."""
+    llm_job_tokens: int = Field(default=1_000_000, gt=0)
+    """Tokens, asked and answered, that one night may use."""
+    redact: bool = True
+    """Whether secrets (keys, passwords, cards) are masked before anything is stored."""
     model: str = "gpt-4o"
     """The model whose tokenizer counts."""
     tokenizer_dir: Path | None = None

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from sqlalchemy import Connection, func, inspect, select
+from sqlalchemy import Connection, func, inspect, select, text
 
 from memory.errors import SchemaTooNew
 from memory.journal.schema import head, metadata, schema_versions
 
-TABLE_MODULES = ("memory.journal.episode_tables", "memory.semantic.sql")
+TABLE_MODULES = (
+    "memory.journal.episode_tables",
+    "memory.journal.retries",
+    "memory.semantic.sql",
+)
 """Modules that add tables to the MetaData; imported late, because they import the journal."""
 
 
@@ -25,7 +29,25 @@ def _create_all(connection: Connection) -> None:
     connection.execute(head.insert(), {"one": 1, "position": 0})
 
 
-MIGRATIONS: tuple[tuple[int, Callable[[Connection], None]], ...] = ((1, _create_all),)
+def _retries_and_pins(connection: Connection) -> None:
+    """Two tables more. A database that was made today has them already."""
+    micros, blob = "BIGINT", "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"
+    for statement in (
+        f"CREATE TABLE IF NOT EXISTS retries (job TEXT NOT NULL, owner {blob} NOT NULL, "
+        f"item {blob} NOT NULL, attempts INTEGER NOT NULL, reason {blob} NOT NULL, "
+        f"retry_at {micros}, updated_at {micros} NOT NULL, PRIMARY KEY (job, owner, item))",
+        "CREATE INDEX IF NOT EXISTS retries_due ON retries (job, retry_at)",
+        f"CREATE TABLE IF NOT EXISTS fact_pins (owner {blob} NOT NULL, subject_key TEXT NOT NULL, "
+        "predicate_key TEXT NOT NULL, object_key TEXT NOT NULL, "
+        "PRIMARY KEY (owner, subject_key, predicate_key, object_key))",
+    ):
+        connection.execute(text(statement))
+
+
+MIGRATIONS: tuple[tuple[int, Callable[[Connection], None]], ...] = (
+    (1, _create_all),
+    (2, _retries_and_pins),
+)
 NEWEST = MIGRATIONS[-1][0]
 
 

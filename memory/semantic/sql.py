@@ -2,6 +2,7 @@
 
     facts            every version of every fact; unlearnt_at is null while it is believed
     facts_applied    the assertions that were taken in, by id
+    fact_pins        what is pinned: a slot whole (no object), or one object of it
 
 Every key and index begins with the owner, so that a read costs what its user has, whoever else
 there is. Writes of one owner take turns, because an assertion reads before it writes.
@@ -69,6 +70,17 @@ Index(
     _facts.object_key,
 )
 Index("facts_object", _facts.owner, _facts.object_key)
+
+pins_table = Table(
+    "fact_pins",
+    metadata,
+    owner_column(),
+    Column("subject_key", Text, nullable=False),
+    Column("predicate_key", Text, nullable=False),
+    Column("object_key", Text, nullable=False),
+    PrimaryKeyConstraint("owner", "subject_key", "predicate_key", "object_key"),
+    sqlite_with_rowid=False,
+)
 
 applied_table = Table(
     "facts_applied",
