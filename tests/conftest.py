@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, settings
 from memory.local import LocalStack, local_stack, stop_stack
 from memory.models import Scope
 from tests import redis_modes
+from tests.llm_endpoint import LLMEndpoint, serving
 
 RUNNING_SET = Path(__file__).resolve().parent.parent / ".servers" / "env"
 PATIENCE = timedelta(seconds=30)
@@ -45,6 +46,13 @@ async def local(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Local
     async with local_stack(folder, idle=timedelta(minutes=5), timeout=PATIENCE) as stack:
         yield stack
     await stop_stack(folder)
+
+
+@pytest.fixture
+async def llm_endpoint() -> AsyncIterator[LLMEndpoint]:
+    """A scripted language model behind real HTTP, in the shapes of OpenAI and Anthropic."""
+    async with serving() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture(scope="session")
