@@ -453,9 +453,10 @@ Cause = Literal[
     "archived",
     "unsound",
     "replaced",
+    "not_asked",
 ]
 """Why something is not in a context, in one word: `unsound` is what no provider would accept,
-`replaced` what something given by the caller stands for."""
+`replaced` what something given by the caller stands for, `not_asked` what came near a greeting."""
 
 
 class Dropped(Value):

@@ -34,7 +34,7 @@ from typing import Final, NamedTuple, Protocol
 from pydantic import Field
 
 from memory.embedding.script import is_latin
-from memory.models import Dropped, Episode, Fact, Recalled, Value
+from memory.models import Cause, Dropped, Episode, Fact, Recalled, Value
 from memory.semantic.names import SELF
 from memory.semantic.predicates import render as plainly
 from memory.text import terms
@@ -132,35 +132,45 @@ def fuse(
     `dense` has cosines in [-1, 1] and `lexical` BM25 scores. Hits that are not in `episodes` do
     not count. Episodes that neither arm found may be there too: they are recalled when a
     neighbour in their session was hit hard enough. The same words are recalled once. Archived
-    episodes are not recalled. A greeting recalls nothing.
+    episodes are not recalled. A greeting recalls nothing. Of each cause at most
+    `policy.near_misses` are reported, and their reason says how many there were.
     """
     candidates = _scored(dense, lexical, episodes, query, now, policy)
     if is_small_talk(query):
+        nothing = f"{query.strip()[:40]!r} asks for nothing"
         return [], _near_misses(
-            candidates, policy, lambda _: f"{query.strip()[:40]!r} asks for nothing"
+            _Missed.in_order(candidates), policy, "not_asked", lambda _: nothing
         )
     above = [each for each in candidates if each.score >= policy.floor]
-    below = [each for each in candidates if each.score < policy.floor]
-    active = [each for each in above if not each.episode.archived]
-    unique, repeated = _once_each(active)
+    order = _Order.of(above)
+    below = _Missed.in_order(candidates[len(above) :], after=len(order.unique))
     dropped = [
         *_near_misses(
-            unique[k:], policy, lambda each: f"{len(unique)} were found; the best {k} are recalled"
+            _Missed.in_order(order.unique[k:], after=k),
+            policy,
+            "beyond_k",
+            lambda _: f"{len(order.unique)} were found; the best {k} are recalled",
         ),
         *_near_misses(
-            [each for each in above if each.episode.archived], policy, lambda _: "archived"
+            order.archived, policy, "archived", lambda _: _as_many("archived", order.archived)
         ),
-        *_near_misses(repeated, policy, lambda _: "says the same as one that is recalled"),
+        *_near_misses(
+            order.repeated,
+            policy,
+            "duplicate",
+            lambda _: _as_many("says the same as one that is found", order.repeated),
+        ),
         *_near_misses(
             below,
             policy,
+            "below_floor",
             lambda each: (
                 f"its score {each.score:.2f} is below the floor {policy.floor:.2f}, "
                 f"as {len(below)} were"
             ),
         ),
     ]
-    return [_recalled(each) for each in unique[:k]], dropped
+    return [_recalled(each) for each in order.unique[:k]], dropped
 
 
 class _Candidate(NamedTuple):
@@ -172,6 +182,7 @@ class _Candidate(NamedTuple):
     nearby: float
     recency: float
     literals: tuple[str, ...]
+    is_hit: bool
 
 
 def _scored(
@@ -218,6 +229,7 @@ def _scored(
                 nearby.get(key, 0.0),
                 recency,
                 found,
+                key in meaning or key in words,
             )
         )
     candidates.sort(key=lambda each: (-each.score, -each.own, each.episode.id))
@@ -390,15 +402,41 @@ def _recency(episode: Episode, now: datetime, half_life: timedelta) -> float:
 # --- results -----------------------------------------------------------------------------------
 
 
-def _once_each(
-    candidates: Sequence[_Candidate],
-) -> tuple[list[_Candidate], list[_Candidate]]:
-    """The first of those that say the same words, and all the others."""
-    first: dict[str, _Candidate] = {}
-    for each in candidates:
-        first.setdefault(same_words(each.episode.text), each)
-    kept = {each.episode.id for each in first.values()}
-    return list(first.values()), [each for each in candidates if each.episode.id not in kept]
+class _Missed(NamedTuple):
+    """A candidate that is not recalled, the place that its score gives it among those that could
+    be, and the id of what says the same."""
+
+    candidate: _Candidate
+    rank: int
+    by: str | None = None
+
+    @classmethod
+    def in_order(cls, candidates: Sequence[_Candidate], *, after: int = 0) -> list[_Missed]:
+        return [cls(each, rank) for rank, each in enumerate(candidates, start=after + 1)]
+
+
+class _Order(NamedTuple):
+    """What passed the floor: what can be recalled, and what stands back, each best first."""
+
+    unique: list[_Candidate]
+    archived: list[_Missed]
+    repeated: list[_Missed]
+
+    @classmethod
+    def of(cls, candidates: Sequence[_Candidate]) -> _Order:
+        """The first of those that say the same words is the one that can be recalled."""
+        order, first = cls([], [], []), dict[str, str]()
+        for each in candidates:
+            rank = len(order.unique) + 1
+            if each.episode.archived:
+                order.archived.append(_Missed(each, rank))
+                continue
+            said = first.setdefault(same_words(each.episode.text), each.episode.id)
+            if said == each.episode.id:
+                order.unique.append(each)
+            else:
+                order.repeated.append(_Missed(each, rank, said))
+        return order
 
 
 def same_words(text: str) -> str:
@@ -407,21 +445,35 @@ def same_words(text: str) -> str:
 
 
 def _near_misses(
-    candidates: Sequence[_Candidate],
+    missed: Sequence[_Missed],
     policy: RecallPolicy,
+    cause: Cause,
     reason: Callable[[_Candidate], str],
 ) -> list[Dropped]:
+    """The first few that came near.
+
+    Where none came near at all the first hit is reported, so that it is said how many there were.
+    """
+    near = [each for each in missed if each.candidate.score > 0]
+    shown = near or [each for each in missed if each.candidate.is_hit][:1]
     return [
         Dropped(
             tier="episodic",
-            id=each.episode.id,
-            text=excerpt(each.episode.text),
-            score=each.score,
-            reason=reason(each),
+            id=each.candidate.episode.id,
+            text=excerpt(each.candidate.episode.text),
+            score=each.candidate.score,
+            scores=_arms(each.candidate),
+            rank=each.rank,
+            reason=reason(each.candidate),
+            cause=cause,
+            by=each.by,
         )
-        for each in candidates[: policy.near_misses]
-        if each.score > 0
+        for each in shown[: policy.near_misses]
     ]
+
+
+def _as_many(what: str, missed: Sequence[_Missed]) -> str:
+    return what if len(missed) == 1 else f"{what}, as {len(missed)} were"
 
 
 def excerpt(text: str) -> str:
@@ -429,21 +481,25 @@ def excerpt(text: str) -> str:
     return text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…"
 
 
-def _recalled(each: _Candidate) -> Recalled:
-    episode = each.episode
-    scores = {
-        "meaning": each.meaning,
-        "words": each.words,
-        "neighbours": min(1.0, each.nearby),
-        "recency": each.recency,
+def _arms(each: _Candidate) -> dict[str, float]:
+    """What made the score, each in [0, 1]."""
+    return {
+        "meaning": round(each.meaning, 4),
+        "words": round(each.words, 4),
+        "neighbours": round(min(1.0, each.nearby), 4),
+        "recency": round(each.recency, 4),
         "literal": 1.0 if each.literals else 0.0,
     }
+
+
+def _recalled(each: _Candidate) -> Recalled:
+    episode = each.episode
     return Recalled.trusted(
         tier="episodic",
         id=episode.id,
         text=episode.text,
         score=each.score,
-        scores={arm: round(score, 4) for arm, score in scores.items()},
+        scores=_arms(each),
         reason=_why(each),
         speaker=episode.speaker,
         role=episode.role,

@@ -137,6 +137,38 @@ def test_more_than_k_are_cut_and_the_next_ones_reported() -> None:
     assert "3 were found; the best 2" in dropped[0].reason
 
 
+def test_every_near_miss_has_its_cause_the_place_its_score_gives_it_and_each_arms_score() -> None:
+    some = of(
+        episode("a", "I like tea"),
+        episode("b", "i like TEA"),
+        episode("c", "I like rye", archived=True),
+        episode("d", "I like figs"),
+        episode("e", "I like rice"),
+        episode("f", "the roof leaks"),
+    )
+    cosines = hits(a=0.5, b=0.5, c=0.48, d=0.46, e=0.44, f=0.25)
+    items, dropped = found("drinks", some, dense=cosines, lexical=hits(e=1.0), k=1)
+    assert ids(items) == ["a"]
+    assert {each.id: (each.cause, each.rank, each.by) for each in dropped} == {
+        "b": ("duplicate", 2, "a"),
+        "c": ("archived", 2, None),
+        "d": ("beyond_k", 2, None),
+        "e": ("beyond_k", 3, None),
+        "f": ("below_floor", 4, None),
+    }
+    assert all(each.scores.keys() == items[0].scores.keys() for each in dropped)
+    assert {each.id: each.scores["meaning"] for each in dropped}["d"] == pytest.approx(0.65)
+
+
+def test_that_only_remote_hits_were_found_is_said_with_their_number() -> None:
+    items, dropped = found("soil", TALK, dense=hits(a=0.1, b=0.05, c=-0.2))
+    assert items == []
+    (one,) = dropped
+    assert (one.cause, one.score) == ("below_floor", 0.0)
+    assert "3 were" in one.reason
+    assert found("soil", {}, dense=hits(a=0.1)) == ([], [])
+
+
 def test_near_misses_are_a_few_and_keep_only_the_beginning_of_a_long_text() -> None:
     many = of(*(episode(f"e{n:02}", f"{n} " + "word " * 500) for n in range(40)))
     _, dropped = found("soil", many, dense=[Hit(key, 0.3) for key in many])
@@ -158,13 +190,16 @@ def test_the_same_words_are_recalled_once() -> None:
     assert ids(items) == ["a", "c"]
     assert ids(dropped) == ["b"]
     assert "same" in dropped[0].reason
+    assert (dropped[0].cause, dropped[0].by, dropped[0].rank) == ("duplicate", "a", 2)
 
 
 def test_archived_episodes_are_not_recalled() -> None:
     some = of(episode("a", "I like tea", archived=True), episode("b", "I like rice"))
     items, dropped = found("drinks", some, dense=hits(a=0.5, b=0.5))
     assert ids(items) == ["b"]
-    assert [(each.id, each.reason) for each in dropped] == [("a", "archived")]
+    assert [(each.id, each.reason, each.cause) for each in dropped] == [
+        ("a", "archived", "archived")
+    ]
 
 
 def test_hits_that_are_not_among_the_episodes_do_not_count() -> None:
@@ -298,8 +333,10 @@ def test_a_literal_hit_comes_first_whatever_else_is_close() -> None:
 def test_a_greeting_recalls_nothing(text: str) -> None:
     assert is_small_talk(text)
     some = of(episode("a", "hello and thanks, 你好"))
-    items, _ = found(text, some, dense=hits(a=0.19))
+    items, dropped = found(text, some, dense=hits(a=0.5))
     assert items == []
+    assert [(each.id, each.cause) for each in dropped] == [("a", "not_asked")]
+    assert ids(found(f"{text} fountain pen", some, dense=hits(a=0.5))[0]) == ["a"]
 
 
 @pytest.mark.parametrize(
