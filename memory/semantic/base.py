@@ -65,6 +65,22 @@ class SemanticMemory(Protocol):
         """
         ...
 
+    async def former(
+        self,
+        scope: Scope,
+        keys: Sequence[str],
+        predicates: Sequence[str],
+        limit: int,
+        *,
+        as_of: datetime,
+    ) -> list[Fact]:
+        """Believed facts that do not hold at `as_of`: those whose subject or object has one of
+        these `names.key`s, and the user's own with one of these predicates.
+
+        Order and `limit` as in `facts`.
+        """
+        ...
+
     async def clear(self, scope: Scope | None) -> None:
         """Drop everything of this user; None, for rebuilds only: of everybody."""
         ...
@@ -128,6 +144,9 @@ class Wanted(NamedTuple):
     believed_at: int | None
     believed_still: bool
     limit: int | None
+    untrue_at: int | None = None
+    own: tuple[str, ...] | None = None
+    """Predicates whose facts about the user are wanted beside those with the keys."""
 
 
 def wanted(
@@ -150,4 +169,16 @@ def wanted(
         believed_at=None if known_at is None else to_micros(known_at),
         believed_still=known_at is None and not history,
         limit=limit,
+    )
+
+
+def wanted_former(
+    keys: Sequence[str], predicates: Sequence[str], limit: int, as_of: datetime
+) -> Wanted:
+    """The question for what is believed and does not hold at `as_of`, checked as `wanted` is."""
+    question = wanted(keys=keys, history=True, limit=limit)
+    return question._replace(
+        believed_still=True,
+        untrue_at=to_micros(as_of),
+        own=tuple(dict.fromkeys(predicate_key(each) for each in predicates)),
     )

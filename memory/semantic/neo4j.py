@@ -38,7 +38,7 @@ from neo4j.exceptions import DriverError, Neo4jError
 from memory.errors import ConfigurationError, Corrupt, SchemaTooNew, TierUnavailable
 from memory.models import Assertion, Fact, Health, Scope
 from memory.semantic import names
-from memory.semantic.base import Wanted, fact_of, row_of, wanted
+from memory.semantic.base import Wanted, fact_of, row_of, wanted, wanted_former
 from memory.semantic.predicates import checked
 from memory.semantic.timeline import Change, change, fact_id, slot
 from memory.text import plain
@@ -150,9 +150,23 @@ class Neo4jSemanticMemory:
     ) -> list[Fact]:
         return await self._found(scope, wanted(keys=keys, as_of=as_of, limit=limit))
 
+    async def former(
+        self,
+        scope: Scope,
+        keys: Sequence[str],
+        predicates: Sequence[str],
+        limit: int,
+        *,
+        as_of: datetime,
+    ) -> list[Fact]:
+        return await self._found(scope, wanted_former(keys, predicates, limit, as_of))
+
     async def _found(self, scope: Scope, question: Wanted) -> list[Fact]:
-        query = _EVERY if question.keys is None else _NAMED
-        values = {**_scope_values(scope), **question._asdict()}
+        if question.own is not None:
+            query: LiteralString = _NAMED_OR_OWN
+        else:
+            query = _EVERY if question.keys is None else _NAMED
+        values = {**_scope_values(scope), **question._asdict(), "self": names.key(names.SELF)}
 
         async def work(tx: AsyncManagedTransaction) -> list[Fact]:
             return [_fact(scope, record) async for record in await tx.run(query, values)]
@@ -332,6 +346,7 @@ _FILTER: Final = """
   ($predicate IS NULL OR f.predicate_key = $predicate)
   AND ($true_at IS NULL
        OR f.valid_from <= $true_at AND (f.valid_to IS NULL OR $true_at < f.valid_to))
+  AND ($untrue_at IS NULL OR f.valid_from > $untrue_at OR f.valid_to <= $untrue_at)
   AND (NOT $no_end OR f.valid_to IS NULL)
   AND ($believed_at IS NULL
        OR f.learnt_at <= $believed_at AND (f.unlearnt_at IS NULL OR $believed_at < f.unlearnt_at))
@@ -350,6 +365,24 @@ _NAMED: Final = (
     """
 UNWIND $keys AS key
 MATCH (:Entity {tenant: $tenant, user_id: $user_id, key: key})-[f:FACT]-() WHERE
+"""
+    + _FILTER
+)
+_NAMED_OR_OWN: Final = (
+    """
+CALL () {
+  UNWIND $keys AS key
+  MATCH (:Entity {tenant: $tenant, user_id: $user_id, key: key})-[f:FACT]-()
+  RETURN f
+  UNION
+  UNWIND $own AS predicate
+  MATCH ()-[f:FACT {
+    tenant: $tenant, user_id: $user_id, subject_key: $self, predicate_key: predicate
+  }]->()
+  WHERE f.object_key IS NOT NULL
+  RETURN f
+}
+WITH f WHERE
 """
     + _FILTER
 )

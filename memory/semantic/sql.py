@@ -29,6 +29,7 @@ from sqlalchemy import (
     Text,
     bindparam,
     delete,
+    not_,
     or_,
     select,
     update,
@@ -40,7 +41,7 @@ from memory.journal.database import insert_into
 from memory.journal.schema import bytes_column, metadata, moment_column, owner_column, owner_of
 from memory.models import Assertion, Fact, Health, Scope
 from memory.semantic import names
-from memory.semantic.base import Wanted, fact_of, row_of, wanted
+from memory.semantic.base import Wanted, fact_of, row_of, wanted, wanted_former
 from memory.semantic.predicates import checked
 from memory.semantic.timeline import Change, Slot, change, slot
 from memory.times import to_micros
@@ -147,6 +148,17 @@ class SqlSemanticMemory:
     ) -> list[Fact]:
         return await self._found(scope, wanted(keys=keys, as_of=as_of, limit=limit))
 
+    async def former(
+        self,
+        scope: Scope,
+        keys: Sequence[str],
+        predicates: Sequence[str],
+        limit: int,
+        *,
+        as_of: datetime,
+    ) -> list[Fact]:
+        return await self._found(scope, wanted_former(keys, predicates, limit, as_of))
+
     async def _found(self, scope: Scope, question: Wanted) -> list[Fact]:
         owner = owner_of(scope)
         query, values = _asking(owner, question)
@@ -243,6 +255,7 @@ def _asking(owner: bytes, question: Wanted) -> tuple[Select[Any], dict[str, Any]
     return _query(asked), {name: value for name, value in values.items() if name in asked - _FLAGS}
 
 
+_SELF = names.key(names.SELF)
 _FLAGS = frozenset({"no_end", "believed_still"})
 
 
@@ -252,11 +265,20 @@ def _query(asked: frozenset[str]) -> Select[Any]:
     conditions: list[ColumnElement[bool]] = [_facts.owner == bindparam("owner")]
     if "keys" in asked:
         keys: BindParameter[Any] = bindparam("keys", expanding=True)
-        conditions.append(or_(_facts.subject_key.in_(keys), _facts.object_key.in_(keys)))
+        about: list[ColumnElement[bool]] = [
+            _facts.subject_key.in_(keys),
+            _facts.object_key.in_(keys),
+        ]
+        if "own" in asked:
+            own: BindParameter[Any] = bindparam("own", expanding=True)
+            about.append((_facts.subject_key == _SELF) & _facts.predicate_key.in_(own))
+        conditions.append(or_(*about))
     if "predicate" in asked:
         conditions.append(_facts.predicate_key == bindparam("predicate"))
     if "true_at" in asked:
         conditions.append(_in_force("true_at", "valid_from", "valid_to"))
+    if "untrue_at" in asked:
+        conditions.append(not_(_in_force("untrue_at", "valid_from", "valid_to")))
     if "no_end" in asked:
         conditions.append(_facts.valid_to.is_(None))
     if "believed_at" in asked:

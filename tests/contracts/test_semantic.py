@@ -198,6 +198,44 @@ async def test_a_store_keeps_what_the_timeline_decides(
     assert {fact.id: fact for fact in found} == expected
 
 
+async def test_former_facts_are_those_of_the_names_and_the_users_own_of_the_kinds(
+    memory: SemanticMemory, scope: Scope
+) -> None:
+    await memory.apply(
+        scope,
+        says("user", "lives_in", "Lyon", 1),
+        says("user", "lives_in", "Oslo", 5),
+        says("user", "works_at", "Harlow", 2),
+        says("user", "works_at", "Acme", 6),
+        says("Mia", "works_at", "Harlow", 1),
+        says("Mia", "works_at", "Basalt", 4),
+        says("user", "plans", "a boat", 30),
+        says("user", "lives_in", "a mistake", 3, holds=False),
+    )
+
+    async def former(keys: list[str], predicates: list[str], limit: int = 20) -> list[Fact]:
+        return await memory.former(scope, keys, predicates, limit, as_of=day(10))
+
+    assert objects(await former([], ["Lives In"])) == ["a mistake", "Lyon"]
+    assert objects(await former([], ["lives_in", "plans"])) == ["a boat", "a mistake", "Lyon"]
+    assert objects(await former([], ["lives_in", "plans"], 1)) == ["a boat"]
+    assert objects(await former([], [])) == []
+    assert objects(await former(["mia"], [])) == ["Harlow"]
+    employed = await former(["harlow", "nobody"], [])
+    assert {(fact.subject, fact.object) for fact in employed} == {
+        ("user", "Harlow"),
+        ("Mia", "Harlow"),
+    }
+    both = await former(["mia"], ["lives_in"])
+    assert set(objects(both)) == {"a mistake", "Harlow", "Lyon"}
+    assert both == sorted(both, key=lambda f: (-f.valid_from.timestamp(), f.id))
+    assert all(not fact.holds_at(day(10)) and fact.unlearnt_at is None for fact in employed)
+    holding = await memory.mentioned(scope, ["user", "mia"], 20, as_of=day(10))
+    assert set(objects(holding)) == {"Oslo", "Acme", "Basalt"}
+    with pytest.raises(InvalidInput):
+        await former(["mia"], [], -1)
+
+
 # --- idempotence, all or nothing, concurrency -----------------------------------------------------
 
 
