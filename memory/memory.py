@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from memory import filters, recall
-from memory.codec import content_id
+from memory.codec import content_id, culprit, decode, encode
 from memory.context import ContextParts, assemble, strip_fences
 from memory.embedding import Embedder, usable
 from memory.embedding.base import embedded
@@ -39,7 +39,7 @@ from memory.errors import (
     TierUnavailable,
 )
 from memory.filters import Accepts
-from memory.journal import NewEvent, SessionInfo, SnapshotInfo
+from memory.journal import Event, NewEvent, SessionInfo, SnapshotInfo
 from memory.lexical import Hit
 from memory.llm import LanguageModel
 from memory.models import (
@@ -50,6 +50,7 @@ from memory.models import (
     Health,
     JsonObject,
     Message,
+    Moment,
     Recall,
     RecordedMessage,
     Role,
@@ -99,6 +100,15 @@ class Recorded(Value):
     """What `record` has made durable."""
 
     messages: tuple[RecordedMessage, ...]
+
+
+class Note(Value):
+    """Something of an application's own in a user's journal. `position` orders all of them."""
+
+    labels: tuple[str, ...] = ()
+    body: JsonObject
+    position: int
+    noted_at: Moment
 
 
 class Memory:
@@ -393,6 +403,50 @@ class UserMemory:
             await self._parts.journal.append(self.scope, fact_events(assertions), now=now)
             self._parts.workers["semantic"].request()
 
+    # --- what applications keep here --------------------------------------------------------------
+
+    @property
+    def embedder(self) -> Embedder:
+        """What gives this memory its vectors."""
+        return self._parts.embedder
+
+    async def note(
+        self,
+        kind: str,
+        body: JsonObject,
+        *,
+        labels: Sequence[str] = (),
+        key: str | None = None,
+        session: str | None = None,
+    ) -> Note:
+        """Keep something of your own beside what is remembered: no tier and no recall sees it.
+
+        Durable when it returns. Notes of a `kind` are never changed; with a `key`, noting it again
+        gives back what was noted first. `labels` are names, kept word for word; in the body,
+        secrets are masked. Raises InvalidInput for what JSON cannot hold.
+        """
+        parts = self._parts
+        now = parts.clock()
+        held: JsonObject = {"labels": list(labels), "body": _masked(body, parts.redact)}
+        if problem := culprit(held):  # JSON itself would make texts of other keys
+            raise InvalidInput(f"cannot be noted as JSON: {problem}")
+        event = NewEvent(
+            kind=_note_kind(kind),
+            key=content_id("note", kind, key if key is not None else parts.new_id()),
+            body=decode(encode(held)),
+            session=session,
+            event_time=now,
+        )
+        stored = await parts.journal.append(self.scope, [event], now=now)
+        return _note(stored[0])
+
+    async def notes(self, kind: str, *, session: str | None = None, after: int = 0) -> list[Note]:
+        """What was noted of this kind (in this session) at a position > `after`, oldest first."""
+        found = await self._parts.journal.events_of(
+            self.scope, kinds=[_note_kind(kind)], session=session, after=after
+        )
+        return [_note(event) for event in found]
+
     async def _await_own_writes(self) -> tuple[str, ...]:
         behind = await self._parts.lagging(READ_WAIT)
         return tuple(f"{name} memory has not caught up with what was recorded" for name in behind)
@@ -618,9 +672,13 @@ class Session:
         """Working memory of this session, as the next context would see it."""
         return (await self._window())[0]
 
-    async def messages(self, *, after_seq: int = 0) -> list[RecordedMessage]:
-        """Every message that was ever recorded here, oldest first."""
-        return await self._parts.journal.messages(self.scope, self.name, after_seq=after_seq)
+    async def messages(
+        self, *, after_seq: int = 0, newest: int | None = None
+    ) -> list[RecordedMessage]:
+        """Every message that was ever recorded here, or the `newest` so many; oldest first."""
+        return await self._parts.journal.messages(
+            self.scope, self.name, after_seq=after_seq, newest=newest
+        )
 
     async def _window(self) -> tuple[Window, str | None]:
         """The window; from the journal, and naming the tier, when Redis does not answer."""
@@ -687,6 +745,26 @@ def _as_recorded(message: Message, event_time: datetime | None) -> Message:
     if stripped.event_time is None and event_time is not None:
         return stripped.model_copy(update={"event_time": as_utc(event_time)})
     return stripped
+
+
+def _note_kind(kind: str) -> str:
+    """The kind of its events, which no projection has."""
+    return f"note.{valid_name('kind', kind)}"
+
+
+def _note(event: Event) -> Note:
+    return Note.from_json({**event.body, "position": event.position, "noted_at": event.recorded_at})
+
+
+def _masked(value: Any, redact: Redact) -> Any:
+    """The JSON value with every text in it, but no name of a field, as `redact` gives it."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {name: _masked(each, redact) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(each, redact) for each in value]
+    return value
 
 
 # --- putting together --------------------------------------------------------------------------
