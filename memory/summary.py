@@ -6,14 +6,15 @@ for each thing that was said or done, under its day.
     Excerpts of messages 2-41 (2026-01-02 to 2026-01-05), shortened:
     On 2026-01-02:
     - user: Can you find me a quiet place near the station? I …
-    · assistant called search {"near":"station"}
+    · assistant used search (near: station)
     · search returned: 3 places: …
 
 Extending takes the lines of the summary so far, adds those of the new messages and makes all of
 them smaller until they fit: first every line is cut shorter, then lines go, tool traffic before
 what people said and the old before the new. So a summary never holds another one, and two hundred
 of them in a row stay under the same limit. Every excerpt is folded onto one line, so nothing that
-was said can look like the heading or like somebody else's line.
+was said can look like the heading or like somebody else's line, and what tools did is told as
+prose (`memory/prose.py`).
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Container, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from memory.errors import EmptyInput, InvalidInput
-from memory.models import Message, RecordedMessage, Role, Summary
+from memory.models import Message, RecordedMessage, Role, Summary, ToolCall
+from memory.prose import answered, names_of_calls, parts_beside, used
 
 CountText = Callable[[str], int]
 """Tokens of a text."""
@@ -45,6 +47,22 @@ _HEADING = re.compile(
 _ON = re.compile(rf"On (?P<day>{_DAY}):")
 _SPEECH, _TOOL = "- ", "· "
 _ONLY_RANGE = re.compile(r"\(Messages \d+-\d+\)")
+_LITERAL_CALL = re.compile(r"(?P<who>.+?) called (?P<tool>\S+) (?P<arguments>\{.*)")
+"""How a call stands in summaries that older versions wrote."""
+
+
+class Summariser(Protocol):
+    """One way to retell what leaves the window."""
+
+    async def extend(
+        self, previous: Summary | None, messages: Sequence[RecordedMessage], *, limit: int
+    ) -> Summary:
+        """The summary of what `previous` covers and of messages after it, at most `limit` tokens.
+
+        It goes on right after `previous`, and covers the first of the messages at least, with the
+        rest of its group; how many more it takes at once is its own choice.
+        """
+        ...
 
 
 class _Line(NamedTuple):
@@ -84,6 +102,18 @@ class _Excerpts(NamedTuple):
 
 
 _NOTHING = _Excerpts("", (), (), False)
+
+
+class Excerpts:
+    """The summariser that quotes: at once, and without anybody who could fail."""
+
+    def __init__(self, count: CountText) -> None:
+        self._count = count
+
+    async def extend(
+        self, previous: Summary | None, messages: Sequence[RecordedMessage], *, limit: int
+    ) -> Summary:
+        return extend(previous, messages, limit=limit, count=self._count)
 
 
 def extend(
@@ -137,20 +167,20 @@ def _lines_of(
     messages: Sequence[RecordedMessage], known: Sequence[RecordedMessage]
 ) -> Iterator[_Line]:
     """The lines of `messages`. `known` has the calls that their results answer."""
-    names = {call.id: call.name for message in known for call in message.tool_calls}
+    names = names_of_calls(known)
     requests = [message.seq for message in messages if message.role is Role.USER]
     for message in messages:
-        day, speaker, said = _day(message), _speaker(message), _said(message)
+        day, speaker = _day(message), _speaker(message)
         if message.role is Role.TOOL:
             tool = names.get(message.tool_call_id or "") or message.name or "a tool"
+            said = _said(message, answered(message.text))
             yield _Line(day, f"{_one_line(tool, _NAME)} returned: {said or 'nothing'}", True)
             continue
-        if said:
+        if said := _said(message, message.text):
             is_newest = message.seq in requests[-1:]
             yield _Line(day, f"{speaker}: {said}", is_newest_request=is_newest)
         for call in message.tool_calls:
-            called = f"{speaker} called {_one_line(call.name or 'a tool', _NAME)}"
-            yield _Line(day, f"{called} {_one_line(call.arguments)}".rstrip(), True)
+            yield _Line(day, f"{speaker} used {_one_line(used(call))}", True)
 
 
 def _day(message: RecordedMessage) -> str:
@@ -161,15 +191,10 @@ def _speaker(message: Message) -> str:
     return _one_line(message.name or "", _NAME) or message.role.value
 
 
-def _said(message: Message) -> str:
+def _said(message: Message, text: str) -> str:
     """The text on one line; parts of other kinds are named."""
-    parts = message.content if isinstance(message.content, tuple) else ()
-    kinds = [
-        f"[{_one_line(str(part.get('type') or 'part'), _NAME)}]"
-        for part in parts
-        if not isinstance(part.get("text"), str)
-    ]
-    return " ".join(filter(None, [_one_line(message.text), *kinds]))
+    kinds = [_one_line(kind, _NAME) for kind in parts_beside(message)]
+    return " ".join(filter(None, [_one_line(text), *kinds]))
 
 
 def _one_line(text: str, width: int = _FULL) -> str:
@@ -238,8 +263,18 @@ def _taken_apart(text: str) -> _Excerpts:
             day = on["day"]
         else:
             said = _one_line(written.removeprefix(_SPEECH).removeprefix(_TOOL))
-            lines.append(_Line(day, said, written.startswith(_TOOL)))
+            is_tool_traffic = written.startswith(_TOOL)
+            lines.append(_Line(day, _as_prose(said) if is_tool_traffic else said, is_tool_traffic))
     return _Excerpts(covers, days, tuple(lines), is_shortened)
+
+
+def _as_prose(line: str) -> str:
+    """The line with a call that stands there literally told as prose."""
+    literal = _LITERAL_CALL.fullmatch(line)
+    if literal is None:
+        return line
+    call = ToolCall(id="", name=literal["tool"], arguments=literal["arguments"])
+    return f"{literal['who']} used {_one_line(used(call))}"
 
 
 # --- making it fit -----------------------------------------------------------------------------

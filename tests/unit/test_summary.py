@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memory.errors import EmptyInput, InvalidInput
 from memory.models import RecordedMessage, Summary
-from memory.summary import extend
+from memory.summary import Excerpts, extend
 from memory.tokens import TokenCounter
 from tests.conversations import conversation, histories, said, small_talk
 
@@ -67,9 +67,9 @@ def test_tool_traffic_is_told_as_prose_without_none():
         said(6, "tool", "lost", answers="c9"),
     ]
     assert summary_of(history).text.splitlines()[2:] == [
-        '· assistant called search {"q":"tea"}',
+        "· assistant used search (q: tea)",
         "· search returned: Alpha, Beta",
-        '· assistant called search {"q":"tea"}',
+        "· assistant used search (q: tea)",
         "· search returned: nothing",
         "· a tool returned: lost",
     ]
@@ -234,3 +234,24 @@ def test_times_in_any_order_give_the_whole_range_of_days(history: list[RecordedM
         days = sorted(m.event_time.date().isoformat() for m in moved)
         text = extend(None, moved, limit=100_000, count=len).text
         assert all(day in text.splitlines()[0] for day in (days[0], days[-1]))
+
+
+def test_a_call_that_an_older_version_quoted_literally_becomes_prose():
+    old = Summary(
+        text="Excerpts of messages 1-2 (2026-01-02):\n- user: tea?\n"
+        '· assistant called search {"q":"tea"}',
+        covers_from=1,
+        covers_to=2,
+    )
+    cut_off = old.model_copy(update={"text": old.text[:-6] + "…"})
+    for before, told in ((old, "(q: tea)"), (cut_off, "(q :")):
+        text = summary_of(small_talk(1, first=3), after=before).text
+        assert f"· assistant used search {told}" in text
+        assert "{" not in text
+
+
+async def test_the_summariser_that_quotes_says_what_extending_says():
+    history = small_talk(6)
+    first = await Excerpts(COUNT).extend(None, history[:3], limit=400)
+    assert first == summary_of(history[:3])
+    assert await Excerpts(COUNT).extend(first, history[3:], limit=400) == summary_of(history)
