@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from memory import filters, recall
+from memory import filters, former, recall
 from memory.codec import content_id, culprit, decode, encode
 from memory.context import ContextParts, assemble, strip_fences
 from memory.embedding import Embedder, usable
@@ -39,12 +39,14 @@ from memory.errors import (
     TierUnavailable,
 )
 from memory.filters import Accepts
+from memory.former import Former
 from memory.journal import Event, NewEvent, SessionInfo, SnapshotInfo
 from memory.lexical import Hit
 from memory.llm import LanguageModel
 from memory.models import (
     Assertion,
     Context,
+    Dropped,
     Episode,
     Fact,
     Health,
@@ -526,14 +528,59 @@ class UserMemory:
             raise
 
     async def _known(self, query: str, *, now: datetime) -> Recall:
-        """Facts for the query: those about whom it names, and those about the user."""
+        """Facts for the query: those about whom it names, and those about the user. What held
+        once, and bears on it, is among the near misses."""
         parts = self._parts
-        keys = [entity_names.key(SELF), *entity_names.mentions(query)]
-        facts, missing = await _or_named(self._facts_of(query, keys, now))
-        ranked = recall.rank_facts(
-            facts or (), query, now=now, limit=SHOWN, render=parts.registry.render
+        named = entity_names.mentions(query)
+        keys = [entity_names.key(SELF), *named]
+        (facts, missing), (past, _) = await asyncio.gather(
+            _or_named(self._facts_of(query, keys, now)),
+            _or_named(self._former(query, named, now)),
         )
-        return Recall(items=tuple(ranked), unavailable=(missing,) if missing else ())
+        if missing:
+            return Recall(unavailable=(missing,))
+        ranked = recall.rank_facts(
+            facts or (),
+            query,
+            now=now,
+            limit=SHOWN + parts.policy.near_misses,
+            render=parts.registry.render,
+        )
+        return Recall(
+            items=tuple(ranked[:SHOWN]),
+            dropped=(
+                *recall.facts_beyond(ranked, SHOWN),
+                *await self._superseded(past or (), facts or (), keys, now),
+            ),
+        )
+
+    async def _former(self, query: str, named: Sequence[str], now: datetime) -> list[Former]:
+        """What held once and bears on the query."""
+        parts = self._parts
+        kinds = recall.asked_for(query, [each.name for each in parts.registry.predicates])
+        if not named and not kinds:
+            return []
+        found = await parts.semantic.former(self.scope, named, kinds, former.LOOKED_AT, as_of=now)
+        return former.asked(found, query, now=now)
+
+    async def _superseded(
+        self, past: Sequence[Former], known: Sequence[Fact], keys: Sequence[str], now: datetime
+    ) -> list[Dropped]:
+        """What held once as near misses, with what stands in its place now."""
+        parts = self._parts
+        slots = former.open_slots(past, known, frozenset(keys), parts.registry)
+        elsewhere, _ = await _or_named(
+            asyncio.gather(
+                *(
+                    parts.semantic.facts(
+                        self.scope, about=subject, predicate=predicate, as_of=now, limit=OF_A_KIND
+                    )
+                    for subject, predicate in slots
+                )
+            )
+        )
+        current = [fact for facts in (known, *(elsewhere or ())) for fact in facts]
+        return former.near_misses(past, current, now=now, registry=parts.registry)
 
     async def _facts_of(self, query: str, keys: Sequence[str], now: datetime) -> list[Fact]:
         """The newest facts with these keys; where there are too many to look at all, also the

@@ -545,16 +545,14 @@ def rank_facts(
     them or asks for such a thing. Facts that do not hold at `now` are left out before `limit` is
     counted. `render` gives the line a fact is shown as.
     """
-    wanted = _Wanted.of(query)
+    bears = bearing(query)
     ranked = []
     for fact in facts:
         if not fact.holds_at(now) or fact.unlearnt_at is not None:
             continue
-        scores = wanted.scores(fact)
-        about_user = fact.subject == SELF
-        score = 0.2 * about_user + 0.8 * max(scores.values())
+        score, scores = bears(fact)
         if score > 0:
-            ranked.append((score, about_user, fact, scores))
+            ranked.append((score, fact.subject == SELF, fact, scores))
     ranked.sort(key=lambda r: (-r[0], not r[1], -r[2].valid_from.timestamp(), r[2].id))
     return [
         Recalled(
@@ -571,6 +569,34 @@ def rank_facts(
         )
         for score, about_user, fact, scores in ranked[:limit]
     ]
+
+
+def facts_beyond(ranked: Sequence[Recalled], limit: int) -> list[Dropped]:
+    """Those of the ranked facts that come after the first `limit`, as near misses."""
+    return [
+        Dropped(
+            tier="semantic",
+            id=fact.id,
+            text=excerpt(fact.text),
+            score=fact.score,
+            scores=fact.scores,
+            rank=rank,
+            reason=f"the best {limit} facts are offered",
+            cause="beyond_k",
+        )
+        for rank, fact in enumerate(ranked[limit:], start=limit + 1)
+    ]
+
+
+def bearing(query: str) -> Callable[[Fact], tuple[float, dict[str, float]]]:
+    """How much a fact bears on the query: its score, and what each arm says, all in [0, 1]."""
+    wanted = _Wanted.of(query)
+
+    def bears(fact: Fact) -> tuple[float, dict[str, float]]:
+        scores = wanted.scores(fact)
+        return 0.2 * (fact.subject == SELF) + 0.8 * max(scores.values()), scores
+
+    return bears
 
 
 def asked_for(query: str, predicates: Iterable[str]) -> tuple[str, ...]:
