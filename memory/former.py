@@ -1,0 +1,145 @@
+"""Former facts: what was true once and bears on a question, and what stands in its place. Pure.
+
+They are never part of a context; they explain why it does not say what somebody remembers. Which
+fact took another's place is read off the registry: of a single-valued predicate it is the object
+that holds now, of a predicate with an opposite the opposite of the same object. Where nothing that
+holds now excludes it, the fact has only ended (or not begun), and no more than that is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence, Set
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from memory.models import Cause, Dropped, Fact
+from memory.recall import bearing, excerpt
+from memory.semantic import names
+from memory.semantic.predicates import Registry
+from memory.semantic.predicates import key as predicate_key
+
+LOOKED_AT: Final = 20
+"""Former facts that are read for one question, at most."""
+NEAR_MISSES: Final = 5
+"""Former facts that are reported for one question, at most."""
+
+Slot = tuple[str, str]
+"""Subject and predicate."""
+
+
+class Former(NamedTuple):
+    """A fact that does not hold, and how it bears on the question."""
+
+    fact: Fact
+    score: float
+    scores: dict[str, float]
+
+
+def asked(
+    facts: Iterable[Fact], query: str, *, now: datetime, limit: int = NEAR_MISSES
+) -> list[Former]:
+    """Those that do not hold at `now` and bear on `query`, best first, the newest version of each.
+
+    Scores are on the scale of `recall.rank_facts`.
+    """
+    bears = bearing(query)
+    best: dict[str, Former] = {}
+    for fact in sorted(facts, key=lambda each: (-each.valid_from.timestamp(), each.id)):
+        if fact.holds_at(now) or fact.unlearnt_at is not None or fact.fact_id in best:
+            continue
+        score, scores = bears(fact)
+        if max(scores.values()) > 0:
+            best[fact.fact_id] = Former(fact, score, scores)
+    return sorted(best.values(), key=lambda each: -each.score)[:limit]
+
+
+def open_slots(
+    former: Iterable[Former], current: Iterable[Fact], read: Set[str], registry: Registry
+) -> list[Slot]:
+    """Where to look for what stands in their place, where `current` does not say it already.
+
+    `read` are the keys of those of whom everything current is known.
+    """
+    known = list(current)
+    wanted: dict[Slot, None] = {}
+    for fact in (each.fact for each in former):
+        rule = registry.find(fact.predicate)
+        excluding = rule and (rule.name if rule.single else rule.opposite)
+        if (
+            excluding
+            and names.key(fact.subject) not in read
+            and not _successor(fact, known, registry)
+        ):
+            wanted[fact.subject, excluding] = None
+    return list(wanted)
+
+
+def near_misses(
+    former: Sequence[Former],
+    current: Iterable[Fact],
+    *,
+    now: datetime,
+    registry: Registry,
+) -> list[Dropped]:
+    """Each with the version that holds now in its place, or only with when it held.
+
+    A fact that holds again is none. They have no rank: what does not hold is not ranked.
+    """
+    known = [fact for fact in current if fact.holds_at(now)]
+    holding = {fact.fact_id for fact in known}
+    missed = []
+    for fact, score, scores in former:
+        if fact.fact_id in holding:
+            continue
+        by = _successor(fact, known, registry) if fact.valid_from <= now else None
+        cause: Cause = "superseded" if by is not None else "out_of_time"
+        missed.append(
+            Dropped(
+                tier="semantic",
+                id=fact.id,
+                text=excerpt(registry.render(fact)),
+                score=round(score, 4),
+                scores={arm: round(each, 4) for arm, each in scores.items()},
+                reason=_reason(fact, by, now, registry.render),
+                cause=cause,
+                by=by.id if by is not None else None,
+            )
+        )
+    return missed
+
+
+def _successor(fact: Fact, current: Sequence[Fact], registry: Registry) -> Fact | None:
+    """What holds now and excludes the fact; the newest, where there are several."""
+    rule = registry.find(fact.predicate)
+    if rule is None:
+        return None
+    subject, about = names.key(fact.subject), names.key(fact.object)
+    excluding = predicate_key(rule.name if rule.single else rule.opposite or "")
+
+    def excludes(other: Fact) -> bool:
+        if other.fact_id == fact.fact_id or names.key(other.subject) != subject:
+            return False
+        if predicate_key(other.predicate) != excluding:
+            return False
+        return rule.single or names.key(other.object) == about
+
+    found = [other for other in current if excludes(other)]
+    return min(found, key=lambda each: (-each.valid_from.timestamp(), each.id), default=None)
+
+
+def _reason(fact: Fact, by: Fact | None, now: datetime, render: Callable[[Fact], str]) -> str:
+    if fact.valid_from > now:
+        return f"not true before {_day(fact.valid_from)}"
+    ended = fact.valid_to or now
+    if by is None:
+        if fact.valid_from == ended:
+            return f"said to hold no longer on {_day(ended)}"
+        return f"true only from {_day(fact.valid_from)} to {_day(ended)}"
+    new = excerpt(render(by))
+    if by.valid_from <= ended:
+        return f"superseded by {new!r} on {_day(ended)}"
+    return f"ended on {_day(ended)}; superseded by {new!r} on {_day(by.valid_from)}"
+
+
+def _day(moment: datetime) -> str:
+    return moment.date().isoformat()
