@@ -345,11 +345,45 @@ def plan(
         return ()
     front = lead(window.messages)
     body = window.messages[front:]
-    cuts = _cuts(body)
-    if not cuts:
-        return ()
     room = limit - summary_limit(limit, limit if summary_tokens is None else summary_tokens)
     room -= sum(map(count, window.messages[:front]))
+    return body[: _cut(body, room, _LOW_WATER * room, count)]
+
+
+def shown(window: Window, limit: int, count: Count) -> Window:
+    """The window within `limit` for one turn: its oldest whole groups are left out, not folded.
+
+    They are counted in `unsummarised`; `window.tokens` may speak of more messages than are in it,
+    which are counted there already. The beginning of what is shown stays where it is until a
+    quarter of the room has come in, so that it does not move at every turn. The lead and the
+    newest group are always there.
+    """
+    if window.tokens <= limit:
+        return window
+    front = lead(window.messages)
+    opening, body = window.messages[:front], window.messages[front:]
+    fixed = sum(map(count, opening)) + (window.summary.tokens if window.summary else 0)
+    room, waiting = limit - fixed, window.tokens - fixed
+    step = max(1, room // 4)
+    away = _cut(body, room, waiting - step * -(-(waiting - room) // step), count)
+    while away < len(body) - 1 and body[away].role is Role.TOOL:  # its call is not there
+        away += 1
+    kept = opening + body[away:]
+    return window.model_copy(
+        update={
+            "messages": kept,
+            "unsummarised": window.unsummarised + away,
+            "tokens": fixed + sum(map(count, body[away:])),
+        }
+    )
+
+
+def _cut(body: Sequence[RecordedMessage], room: int, target: float, count: Count) -> int:
+    """How many of the first messages go, so that the rest needs at most `target` tokens; or, where
+    no whole groups do that, as few as they can be made, but `room` before what must stay."""
+    cuts = _cuts(body)
+    if not cuts:
+        return 0
     rest = [0]
     for message in reversed(body):
         rest.append(rest[-1] + count(message))
@@ -363,12 +397,20 @@ def plan(
         if within(allowed, room) or not _has_gone_on(body, open_call):
             break
     if not allowed:
-        return ()
-    best = next(iter(within(allowed, _LOW_WATER * room)), allowed[-1])
+        return 0
+    best = next(iter(within(allowed, target)), allowed[-1])
     newest_user = _newest_user(body)
     if newest_user is not None and best > newest_user:
         best = max((c for c in within(allowed, room) if c <= newest_user), default=best)
-    return body[:best]
+    return best
+
+
+def boundaries(messages: Sequence[Message]) -> list[int]:
+    """The places, ascending, where the messages can be parted without tearing a group; the end
+    is the last of them."""
+    found = _places(messages)
+    torn = {place for group in found for place in range(group[0] + 1, group[-1] + 1)}
+    return [place for place in range(1, len(messages) + 1) if place not in torn]
 
 
 def _cuts(messages: Sequence[Message]) -> list[int]:
@@ -376,10 +418,8 @@ def _cuts(messages: Sequence[Message]) -> list[int]:
 
     The newest group is never cut off.
     """
-    found = _places(messages)
-    torn = {place for group in found for place in range(group[0] + 1, group[-1] + 1)}
-    newest = max(found, key=lambda group: group[-1], default=[0])
-    return [place for place in range(1, newest[0] + 1) if place not in torn]
+    newest = max(_places(messages), key=lambda group: group[-1], default=[0])
+    return [place for place in boundaries(messages) if place <= newest[0]]
 
 
 def _open_calls(messages: Sequence[Message]) -> list[int]:

@@ -112,11 +112,31 @@ live(ttl)
 return 1
 """)
 
-# ARGV: owner.
+# ARGV: owner, and the tokens that the newest entries must have before older ones may be left out;
+# '' for all. They are looked at by 64, so that a group is hardly ever torn.
 _READ = _Script("""
-if not found() then return false end
+local lead = found()
+if not lead then return false end
 local it = redis.call('HMGET', meta, 'owner', 'last', 'tokens', 'summary', 'expired')
-it[6] = '[' .. table.concat(redis.call('LRANGE', window, 0, -1), ',') .. ']'
+local most, from = tonumber(ARGV[2]), lead
+if most and tonumber(it[3]) > most then
+  local tokens = 0
+  from = redis.call('LLEN', window)
+  while from > lead and tokens <= most do
+    local start = math.max(lead, from - 64)
+    for _, entry in ipairs(redis.call('LRANGE', window, start, from - 1)) do
+      tokens = tokens + tonumber(string.match(entry, '^%[(%d+),'))
+    end
+    from = start
+  end
+end
+local entries = {}
+if lead > 0 then entries = redis.call('LRANGE', window, 0, lead - 1) end
+for _, entry in ipairs(redis.call('LRANGE', window, from, -1)) do
+  entries[#entries + 1] = entry
+end
+it[6] = from - lead
+it[7] = '[' .. table.concat(entries, ',') .. ']'
 return it
 """)
 
@@ -200,17 +220,20 @@ class WorkingMemory:
             )
         )
 
-    async def read(self, scope: Scope, session: str) -> Window | None:
+    async def read(self, scope: Scope, session: str, *, enough: int | None = None) -> Window | None:
         """The window as it is now, all of one moment; None when there is none.
 
-        `tokens` is what the messages were said to have when they came, and the summary's. Raises
-        Corrupt when what is there cannot be read or is not this session's; `clear` it then, and
-        rebuild.
+        With `enough`, of a window with more tokens than that only the lead and the newest messages,
+        which have so many or more; `unsummarised` says how many are left out. `tokens` is what all
+        messages were said to have when they came, and the summary's.
+
+        Raises Corrupt when what is there cannot be read or is not this session's; `clear` it then,
+        and rebuild.
         """
-        answer = await self._run(_READ, scope, session, [])
+        answer = await self._run(_READ, scope, session, [b"" if enough is None else enough])
         if answer is None:
             return None
-        owner, last, tokens, summary, expired, entries = answer
+        owner, last, tokens, summary, expired, left_out, entries = answer
         if owner != _owner(scope, session):
             raise Corrupt(f"the window of session {session!r} is another session's")
         try:
@@ -221,6 +244,7 @@ class WorkingMemory:
                 last_seq=int(last),
                 tokens=int(tokens) + (kept.tokens if kept else 0),
                 expired_at=from_micros(int(expired)) if expired else None,
+                unsummarised=int(left_out),
             )
         except (InvalidInput, TypeError, ValueError, LookupError) as error:
             raise Corrupt(f"the window of session {session!r} cannot be read: {error}") from error

@@ -103,6 +103,22 @@ async def test_what_was_appended_is_read_in_order_with_its_tokens(
     )
 
 
+async def test_of_a_large_window_the_newest_part_can_be_read_alone(
+    working: WorkingMemory, scope: Scope
+):
+    history = [said(1, "system", "Be brief."), *small_talk(300, first=2)]
+    whole = await filled(working, scope, history)
+    part = await working.read(scope, SESSION, enough=500)
+    assert part is not None
+    assert part.messages[0] == history[0]
+    assert part.messages[1:] == whole.messages[-(len(part.messages) - 1) :]
+    assert part.unsummarised == len(whole.messages) - len(part.messages) > 200
+    assert sum(sizes(part.messages[1:])) >= 500
+    assert part.model_copy(update={"messages": whole.messages, "unsummarised": 0}) == whole
+    assert await working.read(scope, SESSION, enough=whole.tokens) == whole
+    assert await working.read(scope, SESSION, enough=0) != whole
+
+
 async def test_where_nothing_was_appended_there_is_no_window(working: WorkingMemory, scope: Scope):
     assert await working.read(scope, SESSION) is None
     assert await working.append(scope, SESSION, [], [])

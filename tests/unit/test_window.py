@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 
 from memory.errors import BudgetError
 from memory.models import Message, RecordedMessage, Role, Summary, ToolCall
-from memory.window import fit, fold, gather, groups, lead, plan, sound, summary_limit
+from memory.window import (
+    boundaries,
+    fit,
+    fold,
+    gather,
+    groups,
+    lead,
+    plan,
+    shown,
+    sound,
+    summary_limit,
+)
 from tests.conversations import (
     conversation,
     histories,
@@ -414,3 +425,71 @@ def test_after_a_fold_of_small_messages_the_window_is_within_its_limit(size: int
         after = fold(window, summary, size_of)
         assert after.tokens <= limit
         assert plan(after, limit, size_of) == ()
+
+
+# --- what is shown while a summary is still to come ---------------------------------------------
+
+
+def test_what_does_not_fit_is_left_out_and_counted_and_nothing_is_folded():
+    history = [said(1, "system", "Be brief."), *small_talk(40, first=2)]
+    summary = Summary(text="…", covers_from=2, covers_to=5, tokens=7)
+    window = gather([history[0], *history[5:]], size_of, summary=summary)
+    after = shown(window, 300, size_of)
+    assert (after.summary, after.last_seq) == (summary, 41)
+    assert seqs(after.messages)[0] == 1
+    assert after.unsummarised == len(window.messages) - len(after.messages) > 0
+    assert after.tokens == sum(map(size_of, after.messages)) + 7 <= 300
+    assert shown(window, window.tokens, size_of) == window
+
+
+def test_the_beginning_of_what_is_shown_moves_once_in_a_quarter_of_the_room():
+    history = small_talk(200)
+    begins = [
+        shown(gather(history[:size], size_of), 400, size_of).messages[0].seq
+        for size in range(21, 200)
+    ]
+    assert begins == sorted(begins)
+    assert len(set(begins)) == 36  # of 179 windows; a quarter of the room is five messages
+
+
+def test_of_a_window_that_was_read_in_part_the_same_is_shown():
+    history = small_talk(200)
+    whole = gather(history, size_of)
+    part = whole.model_copy(update={"messages": whole.messages[136:], "unsummarised": 136})
+    assert shown(part, 400, size_of) == shown(whole, 400, size_of)
+
+
+def test_a_result_whose_call_was_left_out_is_left_out_too():
+    history = small_talk(9)
+    results = [said(10 + n, "tool", "r" * 30, answers="c1") for n in range(4)]
+    window = gather([*history[:2], *results, said(14, "user", "and?")], size_of)
+    part = window.model_copy(update={"unsummarised": 7})
+    assert seqs(shown(part, 120, size_of).messages) == [14]
+
+
+@given(histories(max_size=30), st.integers(10, 600))
+def test_what_is_shown_is_the_newest_part_and_tears_nothing(
+    history: list[RecordedMessage], limit: int
+):
+    window = gather(history, size_of)
+    after = shown(window, limit, size_of)
+    front = lead(history)
+    kept = after.messages[front:]
+    assert list(after.messages) == [*history[:front], *history[len(history) - len(kept) :]]
+    assert after.unsummarised == len(history) - len(after.messages)
+    assert after.tokens == sum(map(size_of, after.messages))
+    there = set(seqs(kept))
+    for group in groups(history[front:]):
+        assert set(seqs(group)) <= there or not set(seqs(group)) & there
+
+
+def test_boundaries_are_where_no_group_is_torn():
+    history = [
+        said(1, "user", "go"),
+        said(2, "assistant", calls=["c1"]),
+        said(3, "assistant", "waiting"),
+        said(4, "tool", "done", answers="c1"),
+        said(5, "user", "thanks"),
+    ]
+    assert boundaries(history) == [1, 4, 5]
+    assert boundaries([]) == []
