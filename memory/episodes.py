@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from memory.codec import content_id
-from memory.models import Episode, RecordedMessage, Role
+from memory.models import FRAMEWORK, Episode, RecordedMessage, Role
 from memory.text import is_blank, pieces
 
 LONGEST = 1_000
@@ -67,5 +67,5 @@ def _episode(message: RecordedMessage, text: str, part: int, parts: int) -> Epis
         text=text,
         event_time=message.event_time,
         recorded_at=message.recorded_at,
-        metadata=message.metadata,
+        metadata={name: it for name, it in message.metadata.items() if name != FRAMEWORK},
     )

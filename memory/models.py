@@ -134,6 +134,11 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+FRAMEWORK = "framework"
+"""The name in a message's metadata under which `memory.integrations` keeps what a framework said
+beyond the message. It is no part of the message's episodes."""
+
+
 class ToolCall(Value):
     """A call that the assistant made. `arguments` is the JSON text as the provider gave it."""
 
