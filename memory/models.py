@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from memory.errors import EmptyInput, InvalidInput, InvalidScope
+from memory.providers import anthropic_request, openai_request
 from memory.times import as_utc, iso
 
 JsonObject = dict[str, JsonValue]
@@ -540,6 +541,28 @@ class Context(Value):
     @property
     def text(self) -> str:
         return "\n\n".join(f"[{m['role']}]\n{_readable(m.get('content'))}" for m in self.messages)
+
+    def openai(self) -> JsonObject:
+        """`messages` and `tools`, to be sent to OpenAI's chat completions as they are."""
+        return openai_request(self.messages, self.tools)
+
+    def anthropic(self, *, cache: bool = False) -> JsonObject:
+        """`system`, `tools` and `messages`, to be sent to Anthropic's messages as they are.
+
+        With `cache` they carry marks for the prompt cache, the last one before what is recalled
+        for the newest message, because that changes with each.
+        """
+        stable = self._before_memory()
+        return anthropic_request(self.messages, self.tools, cache=cache, stable=stable)
+
+    def _before_memory(self) -> int:
+        """How many messages stand before the block of what is recalled; all, when there is none."""
+        if self.tokens.memory:
+            for place in range(len(self.messages) - 1, -1, -1):
+                content = self.messages[place].get("content")
+                if isinstance(content, str) and content.startswith("<memory-"):
+                    return place
+        return len(self.messages)
 
 
 def _readable(content: JsonValue) -> str:

@@ -25,6 +25,7 @@ from memory.importers.drafts import (
     text_or_none,
 )
 from memory.models import JsonObject, Role
+from memory.providers import RAW_ARGUMENTS
 
 ROLES = {
     "system": Role.SYSTEM,
@@ -37,9 +38,6 @@ ROLES = {
     "tool": Role.TOOL,
     "function": Role.TOOL,
 }
-RAW_ARGUMENTS = "_arguments"
-"""The key under which arguments that are no JSON object stand in an Anthropic `input`."""
-
 _TIMES = ("event_time", "created_at", "timestamp", "create_time", "time", "date")
 _THINKING = {"thinking", "redacted_thinking", "reasoning"}
 _CALLS = {"tool_use", "server_tool_use", "mcp_tool_use"}

@@ -13,8 +13,8 @@ from itertools import takewhile
 from typing import Any
 
 from memory.context import provider
-from memory.importers.chat import RAW_ARGUMENTS
 from memory.models import JsonObject, Message, RecordedMessage, Role, ToolCall
+from memory.providers import RAW_ARGUMENTS
 from memory.times import iso
 
 _SYSTEM = (Role.SYSTEM, Role.DEVELOPER)
