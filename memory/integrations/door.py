@@ -1,0 +1,71 @@
+"""One way into an open memory from wherever a framework calls: its loop, another loop, a thread.
+
+A memory lives on the event loop that opened it. `do` awaits work on that loop from any other;
+`wait` blocks a thread until it is done, and refuses to block the memory's own loop for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from memory.errors import ConfigurationError, InvalidInput
+from memory.memory import UserMemory
+from memory.sync import Blocking
+
+T = TypeVar("T")
+Owner = UserMemory | Blocking
+"""Whose memory it is: `memory.user(name)`, of `Memory.open` or of `memory.sync.open`."""
+
+
+class Door:
+    """The way to a user's memory. Raises ConfigurationError when it is made outside of the loop."""
+
+    def __init__(self, user: Owner) -> None:
+        if isinstance(user, Blocking):
+            inner = user._inner
+            self._loop: asyncio.AbstractEventLoop = user._run(_current_loop())
+        else:
+            inner = user
+            self._loop = _loop_of_this_thread()
+        if not isinstance(inner, UserMemory):
+            raise InvalidInput(f"give a user's memory, `memory.user(name)`, not {inner!r}")
+        self.user = inner
+
+    async def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of the work, done on the memory's loop."""
+        if asyncio.get_running_loop() is self._loop:
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """As `do`, for a thread that may block. Raises ConfigurationError on the memory's loop."""
+        if _running_here() is self._loop:
+            work.close()
+            raise ConfigurationError(
+                "this is the event loop that the memory is open in, which a blocking call would "
+                "stop for ever: await the async method, or open the memory with memory.sync.open"
+            )
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+async def _current_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+def _running_here() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _loop_of_this_thread() -> asyncio.AbstractEventLoop:
+    loop = _running_here()
+    if loop is None:
+        raise ConfigurationError(
+            "make this where the memory is open, inside `async with Memory.open()`; without an "
+            "event loop, use memory.sync.open"
+        )
+    return loop
