@@ -44,9 +44,22 @@ def _retries_and_pins(connection: Connection) -> None:
         connection.execute(text(statement))
 
 
+def _names(connection: Connection) -> None:
+    """The other forms of names, of the facts that are there. Those of today may have them."""
+    blob = "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"
+    connection.execute(
+        text(
+            f"CREATE TABLE IF NOT EXISTS fact_names (owner {blob} NOT NULL, form TEXT NOT NULL, "
+            "name_key TEXT NOT NULL, PRIMARY KEY (owner, form, name_key))"
+        )
+    )
+    import_module("memory.semantic.sql").fill_names(connection)
+
+
 MIGRATIONS: tuple[tuple[int, Callable[[Connection], None]], ...] = (
     (1, _create_all),
     (2, _retries_and_pins),
+    (3, _names),
 )
 NEWEST = MIGRATIONS[-1][0]
 

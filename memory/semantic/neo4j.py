@@ -1,6 +1,8 @@
 """Facts in Neo4j (5.26 or later; Community is enough).
 
     (:Entity {tenant, user_id, key, name})      one for each name of a user
+    (:NameForm {tenant, user_id, form})         another form of names, -[:FINDS]-> the entities
+    (:FactPin {tenant, user_id, subject_key, predicate_key, object_key})    what is pinned
     -[:FACT {tenant, user_id, id, fact_id, predicate_key, valid_from, …, body, assertions}]->
     (:TrimemSchema {one: 1, version})           what the database was migrated to
 
@@ -38,8 +40,18 @@ from neo4j.exceptions import DriverError, Neo4jError
 from memory.errors import ConfigurationError, Corrupt, SchemaTooNew, TierUnavailable
 from memory.models import Assertion, Fact, Health, Scope
 from memory.semantic import names
-from memory.semantic.base import Wanted, fact_of, row_of, wanted, wanted_former
+from memory.semantic.base import (
+    Wanted,
+    fact_of,
+    forms_of,
+    keys_of,
+    pin_of,
+    row_of,
+    wanted,
+    wanted_former,
+)
 from memory.semantic.predicates import checked
+from memory.semantic.predicates import key as predicate_key
 from memory.semantic.timeline import Change, change, fact_id, slot
 from memory.text import plain
 from memory.times import to_micros
@@ -126,7 +138,7 @@ class Neo4jSemanticMemory:
         self,
         scope: Scope,
         *,
-        about: str | None = None,
+        about: str | Sequence[str] | None = None,
         predicate: str | None = None,
         as_of: datetime | None = None,
         known_at: datetime | None = None,
@@ -136,7 +148,7 @@ class Neo4jSemanticMemory:
         return await self._found(
             scope,
             wanted(
-                keys=None if about is None else [names.key(about)],
+                keys=keys_of(about),
                 predicate=predicate,
                 as_of=as_of,
                 known_at=known_at,
@@ -146,9 +158,38 @@ class Neo4jSemanticMemory:
         )
 
     async def mentioned(
-        self, scope: Scope, keys: Sequence[str], limit: int, *, as_of: datetime | None = None
+        self,
+        scope: Scope,
+        keys: Sequence[str],
+        limit: int,
+        *,
+        as_of: datetime | None = None,
+        forms: Sequence[str] = (),
+        predicates: Sequence[str] = (),
     ) -> list[Fact]:
-        return await self._found(scope, wanted(keys=keys, as_of=as_of, limit=limit))
+        question = wanted(keys=keys, as_of=as_of, limit=limit, predicates=predicates)
+        return await self._found(scope, question, forms=forms)
+
+    async def pin(
+        self, scope: Scope, subject: str, predicate: str, object: str | None, pinned: bool
+    ) -> None:
+        query = _PIN if pinned else _UNPIN
+        values = {**_scope_values(scope), **pin_of(subject, predicate, object)._asdict()}
+
+        async def work(tx: AsyncManagedTransaction) -> None:
+            await _done(tx, query, values)
+
+        await self.migrate()
+        async with self._session() as session:
+            await session.execute_write(self._bounded(work))
+
+    async def pinned(
+        self, scope: Scope, limit: int, *, as_of: datetime, own: Sequence[str] = ()
+    ) -> list[Fact]:
+        question = wanted(keys=(), as_of=as_of, limit=limit)._replace(
+            own=tuple(map(predicate_key, own))
+        )
+        return await self._found(scope, question, query=_PINNED)
 
     async def former(
         self,
@@ -161,12 +202,21 @@ class Neo4jSemanticMemory:
     ) -> list[Fact]:
         return await self._found(scope, wanted_former(keys, predicates, limit, as_of))
 
-    async def _found(self, scope: Scope, question: Wanted) -> list[Fact]:
-        if question.own is not None:
-            query: LiteralString = _NAMED_OR_OWN
-        else:
-            query = _EVERY if question.keys is None else _NAMED
-        values = {**_scope_values(scope), **question._asdict(), "self": names.key(names.SELF)}
+    async def _found(
+        self,
+        scope: Scope,
+        question: Wanted,
+        *,
+        forms: Sequence[str] = (),
+        query: LiteralString | None = None,
+    ) -> list[Fact]:
+        query = query or _query(question, bool(forms))
+        values = {
+            **_scope_values(scope),
+            **question._asdict(),
+            "forms": list(forms),
+            "self": names.key(names.SELF),
+        }
 
         async def work(tx: AsyncManagedTransaction) -> list[Fact]:
             return [_fact(scope, record) async for record in await tx.run(query, values)]
@@ -176,17 +226,20 @@ class Neo4jSemanticMemory:
             return await session.execute_read(self._bounded(work))
 
     async def clear(self, scope: Scope | None) -> None:
-        query = _CLEAR_EVERYBODY if scope is None else _CLEAR
         values = {"at_once": _CLEARED_AT_ONCE, **(_scope_values(scope) if scope else {})}
+        await self.migrate()
+        for query in _CLEAR_EVERYBODY if scope is None else (_CLEAR, _CLEAR_FORMS, _CLEAR_PINS):
+            while await self._cleared(query, values):
+                pass
 
+    async def _cleared(self, query: LiteralString, values: dict[str, Any]) -> int:
         async def work(tx: AsyncManagedTransaction) -> int:
             record = await (await tx.run(query, values)).single(strict=True)
             return int(record["gone"])
 
-        await self.migrate()
         async with self._session() as session:
-            while await session.execute_write(self._bounded(work)):
-                pass
+            gone: int = await session.execute_write(self._bounded(work))
+            return gone
 
     async def health(self) -> Health:
         try:
@@ -215,11 +268,27 @@ class Neo4jSemanticMemory:
             for number, statements in enumerate(MIGRATIONS[found:], start=found + 1):
                 for statement in statements:  # Neo4j takes each change of schema by itself
                     await (await session.run(statement)).consume()
+                if number == _NAMES_VERSION:
+                    await self._fill_forms(session)
                 await (await session.run(_SET_SCHEMA_VERSION, version=number)).consume()
             if found < len(MIGRATIONS):
                 seconds = max(1, round(self._timeout.total_seconds()))
                 await (await session.run(_AWAIT_INDEXES, seconds=seconds)).consume()
             self._is_migrated = True
+
+    async def _fill_forms(self, session: AsyncSession) -> None:
+        """The other forms of the names that are there: for a graph from before they were kept."""
+        everybody = [
+            (record["tenant"], record["user_id"], record["key"], record["name"])
+            async for record in await session.run(_ENTITIES)
+        ]
+        for start in range(0, len(everybody), _CLEARED_AT_ONCE):
+            rows = [
+                {"tenant": tenant, "user_id": user, "name_key": key, "form": form}
+                for tenant, user, key, name in everybody[start : start + _CLEARED_AT_ONCE]
+                for form in names.forms(name)
+            ]
+            await (await session.run(_FIND_EVERYBODY, rows=rows)).consume()
 
     # --- sessions ----------------------------------------------------------------------------
 
@@ -270,8 +339,17 @@ MIGRATIONS: Final[tuple[tuple[LiteralString, ...], ...]] = (
         "FOR ()-[f:FACT]-() ON "
         "(f.tenant, f.user_id, f.subject_key, f.predicate_key, f.object_key)",
     ),
+    (
+        "CREATE CONSTRAINT trimem_name_form IF NOT EXISTS "
+        "FOR (n:NameForm) REQUIRE (n.tenant, n.user_id, n.form) IS UNIQUE",
+        "CREATE CONSTRAINT trimem_fact_pin IF NOT EXISTS "
+        "FOR (p:FactPin) REQUIRE "
+        "(p.tenant, p.user_id, p.subject_key, p.predicate_key, p.object_key) IS UNIQUE",
+    ),
 )
 """The changes of schema, version by version. Each statement may be run again."""
+_NAMES_VERSION: Final = 2
+"""The version that also gives the names that are there their other forms."""
 
 _SCHEMA_VERSION: Final = "OPTIONAL MATCH (s:TrimemSchema {one: 1}) RETURN s.version AS version"
 _SET_SCHEMA_VERSION: Final = """
@@ -336,6 +414,35 @@ CREATE (s)-[:FACT {
   subject: row.subject, predicate: row.predicate, object: row.object
 }]->(o)
 """
+_FIND: Final = """
+UNWIND $rows AS row
+MATCH (e:Entity {tenant: $tenant, user_id: $user_id, key: row.name_key})
+MERGE (n:NameForm {tenant: $tenant, user_id: $user_id, form: row.form})
+MERGE (n)-[:FINDS]->(e)
+"""
+_FIND_EVERYBODY: Final = """
+UNWIND $rows AS row
+MATCH (e:Entity {tenant: row.tenant, user_id: row.user_id, key: row.name_key})
+MERGE (n:NameForm {tenant: row.tenant, user_id: row.user_id, form: row.form})
+MERGE (n)-[:FINDS]->(e)
+"""
+_ENTITIES: Final = """
+MATCH (e:Entity)
+RETURN e.tenant AS tenant, e.user_id AS user_id, e.key AS key, e.name AS name
+"""
+_PIN: Final = """
+MERGE (p:FactPin {
+  tenant: $tenant, user_id: $user_id, subject_key: $subject_key, predicate_key: $predicate_key,
+  object_key: $object_key
+})
+"""
+_UNPIN: Final = """
+MATCH (p:FactPin {
+  tenant: $tenant, user_id: $user_id, subject_key: $subject_key, predicate_key: $predicate_key,
+  object_key: $object_key
+})
+DELETE p
+"""
 _REMEMBER: Final = """
 MATCH ()-[f:FACT {tenant: $tenant, user_id: $user_id, fact_id: $fact_id}]->()
 WITH f ORDER BY f.learnt_at, f.id LIMIT 1
@@ -344,6 +451,7 @@ SET f.assertions = coalesce(f.assertions, []) + $assertion
 
 _FILTER: Final = """
   ($predicate IS NULL OR f.predicate_key = $predicate)
+  AND ($predicates IS NULL OR f.predicate_key IN $predicates)
   AND ($true_at IS NULL
        OR f.valid_from <= $true_at AND (f.valid_to IS NULL OR $true_at < f.valid_to))
   AND ($untrue_at IS NULL OR f.valid_from > $untrue_at OR f.valid_to <= $untrue_at)
@@ -365,6 +473,43 @@ _NAMED: Final = (
     """
 UNWIND $keys AS key
 MATCH (:Entity {tenant: $tenant, user_id: $user_id, key: key})-[f:FACT]-() WHERE
+"""
+    + _FILTER
+)
+_NAMED_OR_FOUND: Final = (
+    """
+CALL () {
+  UNWIND $keys AS key
+  MATCH (:Entity {tenant: $tenant, user_id: $user_id, key: key})-[f:FACT]-()
+  RETURN f
+  UNION
+  UNWIND $forms AS form
+  MATCH (:NameForm {tenant: $tenant, user_id: $user_id, form: form})-[:FINDS]->(:Entity)-[f:FACT]-()
+  RETURN f
+}
+WITH f WHERE
+"""
+    + _FILTER
+)
+_PINNED: Final = (
+    """
+CALL () {
+  MATCH (p:FactPin {tenant: $tenant, user_id: $user_id})
+  WHERE p.subject_key IS NOT NULL AND p.predicate_key IS NOT NULL AND p.object_key IS NOT NULL
+  MATCH ()-[f:FACT {
+    tenant: $tenant, user_id: $user_id, subject_key: p.subject_key, predicate_key: p.predicate_key
+  }]->()
+  WHERE f.object_key IS NOT NULL AND p.object_key IN ['', f.object_key]
+  RETURN f
+  UNION
+  UNWIND $own AS predicate
+  MATCH ()-[f:FACT {
+    tenant: $tenant, user_id: $user_id, subject_key: $self, predicate_key: predicate
+  }]->()
+  WHERE f.object_key IS NOT NULL
+  RETURN f
+}
+WITH f WHERE
 """
     + _FILTER
 )
@@ -392,14 +537,34 @@ MATCH (e:Entity {tenant: $tenant, user_id: $user_id}) WHERE e.key IS NOT NULL
 WITH e LIMIT $at_once DETACH DELETE e
 RETURN count(*) AS gone
 """
-_CLEAR_EVERYBODY: Final = """
-MATCH (e:Entity)
+_CLEAR_FORMS: Final = """
+MATCH (e:NameForm {tenant: $tenant, user_id: $user_id}) WHERE e.form IS NOT NULL
 WITH e LIMIT $at_once DETACH DELETE e
 RETURN count(*) AS gone
 """
+_CLEAR_PINS: Final = """
+MATCH (e:FactPin {tenant: $tenant, user_id: $user_id})
+WHERE e.subject_key IS NOT NULL AND e.predicate_key IS NOT NULL AND e.object_key IS NOT NULL
+WITH e LIMIT $at_once DETACH DELETE e
+RETURN count(*) AS gone
+"""
+_CLEAR_EVERYBODY: Final[tuple[LiteralString, ...]] = (
+    "MATCH (e:Entity) WITH e LIMIT $at_once DETACH DELETE e RETURN count(*) AS gone",
+    "MATCH (e:NameForm) WITH e LIMIT $at_once DETACH DELETE e RETURN count(*) AS gone",
+    "MATCH (e:FactPin) WITH e LIMIT $at_once DETACH DELETE e RETURN count(*) AS gone",
+)
 
 
 # --- units of work -------------------------------------------------------------------------------
+
+
+def _query(question: Wanted, has_forms: bool) -> LiteralString:
+    """The statement for a question of this shape."""
+    if question.own is not None:
+        return _NAMED_OR_OWN
+    if question.keys is None:
+        return _EVERY
+    return _NAMED_OR_FOUND if has_forms else _NAMED
 
 
 def _scope_values(scope: Scope) -> dict[str, Any]:
@@ -434,6 +599,9 @@ async def _write(tx: AsyncManagedTransaction, whose: dict[str, Any], decided: Ch
     if decided.add:
         rows = [{**row_of(fact)._asdict(), **_for_people(fact)} for fact in decided.add]
         await _done(tx, ADD, {**whose, "rows": rows})
+        if found_by := forms_of(decided.add):
+            named = [{"form": form, "name_key": of} for form, of in sorted(found_by)]
+            await _done(tx, _FIND, {**whose, "rows": named})
 
 
 async def _done(tx: AsyncManagedTransaction, query: LiteralString, values: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
     facts            every version of every fact; unlearnt_at is null while it is believed
     facts_applied    the assertions that were taken in, by id
     fact_pins        what is pinned: a slot whole (no object), or one object of it
+    fact_names       other forms of the facts' names, and the keys that they find
 
 Every key and index begins with the owner, so that a read costs what its user has, whoever else
 there is. Writes of one owner take turns, because an assertion reads before it writes.
@@ -41,8 +42,17 @@ from memory.journal.database import insert_into
 from memory.journal.schema import bytes_column, metadata, moment_column, owner_column, owner_of
 from memory.models import Assertion, Fact, Health, Scope
 from memory.semantic import names
-from memory.semantic.base import Wanted, fact_of, row_of, wanted, wanted_former
-from memory.semantic.predicates import checked
+from memory.semantic.base import (
+    Wanted,
+    fact_of,
+    forms_of,
+    keys_of,
+    pin_of,
+    row_of,
+    wanted,
+    wanted_former,
+)
+from memory.semantic.predicates import checked, key
 from memory.semantic.timeline import Change, Slot, change, slot
 from memory.times import to_micros
 
@@ -80,6 +90,16 @@ pins_table = Table(
     Column("predicate_key", Text, nullable=False),
     Column("object_key", Text, nullable=False),
     PrimaryKeyConstraint("owner", "subject_key", "predicate_key", "object_key"),
+    sqlite_with_rowid=False,
+)
+
+names_table = Table(
+    "fact_names",
+    metadata,
+    owner_column(),
+    Column("form", Text, nullable=False),
+    Column("name_key", Text, nullable=False),
+    PrimaryKeyConstraint("owner", "form", "name_key"),
     sqlite_with_rowid=False,
 )
 
@@ -124,7 +144,7 @@ class SqlSemanticMemory:
         self,
         scope: Scope,
         *,
-        about: str | None = None,
+        about: str | Sequence[str] | None = None,
         predicate: str | None = None,
         as_of: datetime | None = None,
         known_at: datetime | None = None,
@@ -134,7 +154,7 @@ class SqlSemanticMemory:
         return await self._found(
             scope,
             wanted(
-                keys=None if about is None else [names.key(about)],
+                keys=keys_of(about),
                 predicate=predicate,
                 as_of=as_of,
                 known_at=known_at,
@@ -144,9 +164,60 @@ class SqlSemanticMemory:
         )
 
     async def mentioned(
-        self, scope: Scope, keys: Sequence[str], limit: int, *, as_of: datetime | None = None
+        self,
+        scope: Scope,
+        keys: Sequence[str],
+        limit: int,
+        *,
+        as_of: datetime | None = None,
+        forms: Sequence[str] = (),
+        predicates: Sequence[str] = (),
     ) -> list[Fact]:
-        return await self._found(scope, wanted(keys=keys, as_of=as_of, limit=limit))
+        owner = owner_of(scope)
+        question = wanted(keys=keys, as_of=as_of, limit=limit, predicates=predicates)
+
+        def work(connection: Connection) -> list[Fact]:
+            also = connection.execute(_BY_FORM, {"owner": owner, "forms": list(forms)}).scalars()
+            named = dict.fromkeys((*(question.keys or ()), *also))
+            return _answers(connection, owner, question._replace(keys=tuple(named)))
+
+        if not forms:
+            return await self._found(scope, question)
+        with _answering():
+            return await self._journal.query(work)
+
+    async def pin(
+        self, scope: Scope, subject: str, predicate: str, object: str | None, pinned: bool
+    ) -> None:
+        row = {"owner": owner_of(scope), **pin_of(subject, predicate, object)._asdict()}
+
+        def work(connection: Connection) -> None:
+            if pinned:
+                connection.execute(
+                    insert_into(connection, pins_table).on_conflict_do_nothing(), row
+                )
+            else:
+                connection.execute(delete(pins_table).filter_by(**row))
+
+        with _answering():
+            await self._journal.write(work, alone=f"facts {row['owner'].hex()}")
+
+    async def pinned(
+        self, scope: Scope, limit: int, *, as_of: datetime, own: Sequence[str] = ()
+    ) -> list[Fact]:
+        owner = owner_of(scope)
+        standing = wanted(keys=(), as_of=as_of, limit=limit)._replace(own=tuple(map(key, own)))
+
+        def work(connection: Connection) -> list[Fact]:
+            values = {"owner": owner, "true_at": standing.true_at, "limit": limit}
+            found = list(_read(owner, connection.execute(_PINNED, values)))
+            if own:
+                found += _answers(connection, owner, standing)
+            once = {fact.id: fact for fact in found}.values()
+            return sorted(once, key=lambda fact: (-fact.valid_from.timestamp(), fact.id))[:limit]
+
+        with _answering():
+            return await self._journal.query(work)
 
     async def former(
         self,
@@ -161,15 +232,14 @@ class SqlSemanticMemory:
 
     async def _found(self, scope: Scope, question: Wanted) -> list[Fact]:
         owner = owner_of(scope)
-        query, values = _asking(owner, question)
         with _answering():
             return await self._journal.query(
-                lambda connection: list(_read(owner, connection.execute(query, values)))
+                lambda connection: _answers(connection, owner, question)
             )
 
     async def clear(self, scope: Scope | None) -> None:
         def work(connection: Connection) -> None:
-            for table in (facts_table, applied_table):
+            for table in (facts_table, applied_table, pins_table, names_table):
                 every = delete(table)
                 connection.execute(
                     every if scope is None else every.where(table.c.owner == owner_of(scope))
@@ -241,9 +311,35 @@ def _write(connection: Connection, owner: bytes, decided: Change) -> None:
     if decided.add:
         added = [{"owner": owner, **row_of(fact)._asdict()} for fact in decided.add]
         connection.execute(facts_table.insert(), added)
+        if found_by := forms_of(decided.add):
+            connection.execute(
+                insert_into(connection, names_table).on_conflict_do_nothing(),
+                [{"owner": owner, "form": form, "name_key": of} for form, of in sorted(found_by)],
+            )
+
+
+def fill_names(connection: Connection) -> None:
+    """The other forms of the names of all facts: for a database from before they were kept."""
+    add = insert_into(connection, names_table).on_conflict_do_nothing()
+    every = select(_facts.owner, _facts.body).execution_options(yield_per=1_000)
+    for some in connection.execute(every).partitions():
+        made = {
+            (bytes(row.owner), *found_by)
+            for row in some
+            for found_by in forms_of([fact_of(row.body, None)])
+        }
+        if made:
+            connection.execute(
+                add, [dict(zip(("owner", "form", "name_key"), each, strict=True)) for each in made]
+            )
 
 
 # --- reading -------------------------------------------------------------------------------------
+
+
+def _answers(connection: Connection, owner: bytes, question: Wanted) -> list[Fact]:
+    query, values = _asking(owner, question)
+    return list(_read(owner, connection.execute(query, values)))
 
 
 def _asking(owner: bytes, question: Wanted) -> tuple[Select[Any], dict[str, Any]]:
@@ -273,6 +369,9 @@ def _query(asked: frozenset[str]) -> Select[Any]:
             own: BindParameter[Any] = bindparam("own", expanding=True)
             about.append((_facts.subject_key == _SELF) & _facts.predicate_key.in_(own))
         conditions.append(or_(*about))
+    if "predicates" in asked:
+        kinds: BindParameter[Any] = bindparam("predicates", expanding=True)
+        conditions.append(_facts.predicate_key.in_(kinds))
     if "predicate" in asked:
         conditions.append(_facts.predicate_key == bindparam("predicate"))
     if "true_at" in asked:
@@ -289,9 +388,31 @@ def _query(asked: frozenset[str]) -> Select[Any]:
     return query.limit(bindparam("limit")) if "limit" in asked else query
 
 
+_BY_FORM = select(names_table.c.name_key).where(
+    names_table.c.owner == bindparam("owner"),
+    names_table.c.form.in_(bindparam("forms", expanding=True)),
+)
+
+
 def _in_force(moment: str, start: str, end: str) -> ColumnElement[bool]:
     at = bindparam(moment, type_=BigInteger)
     return (_facts[start] <= at) & (_facts[end].is_(None) | (_facts[end] > at))
+
+
+_PINNED = (
+    select(*_COLUMNS)
+    .select_from(pins_table.join(facts_table, _facts.owner == pins_table.c.owner))
+    .where(
+        pins_table.c.owner == bindparam("owner"),
+        _facts.subject_key == pins_table.c.subject_key,
+        _facts.predicate_key == pins_table.c.predicate_key,
+        pins_table.c.object_key.in_(["", _facts.object_key]),
+        _in_force("true_at", "valid_from", "valid_to"),
+        _facts.unlearnt_at.is_(None),
+    )
+    .order_by(_facts.valid_from.desc(), _facts.id)
+    .limit(bindparam("limit"))
+)
 
 
 def _read(owner: bytes, rows: Iterable[Any]) -> Iterator[Fact]:

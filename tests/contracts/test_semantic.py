@@ -14,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from neo4j import AsyncGraphDatabase
+from sqlalchemy import text as sql
 
 from memory.codec import content_id
 from memory.errors import (
@@ -468,6 +469,144 @@ async def test_names_that_only_resemble_each_other_stay_apart(
         assert [fact.subject for fact in await memory.facts(scope, about=name)] == [name]
 
 
+async def test_a_name_is_found_by_its_first_word_and_without_its_accents(
+    memory: SemanticMemory, scope: Scope
+) -> None:
+    await memory.apply(
+        scope,
+        says("Anna Schmidt", "lives_in", "Lyon"),
+        says("Anna Weber", "lives_in", "Bonn"),
+        says("José", "lives_in", "Lima"),
+        says("Annabel", "lives_in", "Nice"),
+        says("user", "likes", "Green Tea"),
+    )
+    found = await memory.mentioned(scope, [], 9, forms=["anna"])
+    assert sorted(objects(found)) == ["Bonn", "Lyon"]  # both: nothing says which is meant
+    assert objects(await memory.mentioned(scope, [], 9, forms=["jose"])) == ["Lima"]
+    both = await memory.mentioned(scope, ["annabel"], 9, forms=["weber"])
+    assert sorted(objects(both)) == ["Bonn", "Nice"]
+    assert await memory.mentioned(scope, [], 9, forms=["nobody"]) == []
+    assert await memory.mentioned(scope, [], 9) == []
+    assert len(await memory.mentioned(scope, [], 1, forms=["anna"])) == 1
+
+
+async def test_facts_from_before_other_forms_were_kept_get_them(store: Store, scope: Scope) -> None:
+    async with store.open() as memory:
+        await memory.apply(scope, says("Anna Schmidt", "lives_in", "Lyon"))
+    if store.kind == "neo4j":
+        async with cypher(store.url) as session:
+            older = (
+                "MATCH (s:TrimemSchema) SET s.version = 1 WITH s MATCH (n:NameForm {tenant: $t})"
+            )
+            await (await session.run(f"{older} DETACH DELETE n", t=scope.tenant)).consume()
+    else:
+        async with (
+            Journal.open(store.url, timeout=TIMEOUT) as journal,
+            journal.transaction() as connection,
+        ):
+            for statement in (
+                "DROP TABLE fact_names",
+                "DELETE FROM schema_versions WHERE version > 2",
+            ):
+                await connection.execute(sql(statement))
+    async with store.open() as memory:
+        assert objects(await memory.mentioned(scope, [], 9, forms=["anna"])) == ["Lyon"]
+        assert await memory.mentioned(scope, [], 9, forms=["anja"]) == []
+        await memory.clear(scope)
+
+
+async def test_what_is_mentioned_can_be_of_some_predicates_only(
+    memory: SemanticMemory, scope: Scope
+) -> None:
+    await memory.apply(
+        scope,
+        says("ann", "lives_in", "Lyon"),
+        says("ann", "Nickname", "Annie"),
+        says("x", "is", "y"),
+    )
+    found = await memory.mentioned(scope, ["ann", "x"], 9, predicates=["nickname"])
+    assert objects(found) == ["Annie"]
+
+
+# --- pins ----------------------------------------------------------------------------------------
+
+
+async def test_a_pinned_slot_shows_what_holds_in_it_now(
+    memory: SemanticMemory, scope: Scope
+) -> None:
+    await memory.apply(
+        scope,
+        says("user", "lives_in", "Oslo", 1),
+        says("user", "likes", "tea"),
+        says("a", "b", "c"),
+    )
+    await memory.pin(scope, "User", "Lives In", None, True)
+    await memory.pin(scope, "user", "lives_in", None, True)
+    assert objects(await memory.pinned(scope, 9, as_of=day(2))) == ["Oslo"]
+    await memory.apply(scope, says("user", "lives_in", "Lyon", 5))
+    assert objects(await memory.pinned(scope, 9, as_of=day(6))) == ["Lyon"]
+    assert objects(await memory.pinned(scope, 9, as_of=day(2))) == ["Oslo"]
+    await memory.apply(scope, says("user", "lives_in", "Lyon", 7, holds=False))
+    assert await memory.pinned(scope, 9, as_of=day(8)) == []
+    await memory.apply(scope, says("user", "lives_in", "Rome", 9))
+    assert objects(await memory.pinned(scope, 9, as_of=day(9))) == ["Rome"]
+    await memory.pin(scope, "user", "lives in", None, False)
+    assert await memory.pinned(scope, 9, as_of=day(9)) == []
+
+
+async def test_one_object_can_be_pinned_and_the_users_own_kinds_come_with_them(
+    memory: SemanticMemory, scope: Scope
+) -> None:
+    await memory.apply(
+        scope,
+        says("user", "likes", "tea", 1),
+        says("user", "likes", "jazz", 2),
+        says("user", "allergic_to", "nuts", 3),
+        says("ann", "allergic_to", "eggs", 4),
+        says("user", "rule", "no calls before nine", 5),
+    )
+    await memory.pin(scope, "user", "likes", "Tea", True)
+    await memory.pin(scope, "user", "rule", "no calls before nine", True)
+    assert objects(await memory.pinned(scope, 9, as_of=day(9))) == ["no calls before nine", "tea"]
+    found = await memory.pinned(scope, 9, as_of=day(9), own=["Allergic To"])
+    assert objects(found) == ["no calls before nine", "nuts", "tea"]
+    assert objects(await memory.pinned(scope, 2, as_of=day(9), own=["allergic_to", "likes"])) == [
+        *("no calls before nine", "nuts")
+    ]
+    await memory.pin(scope, "user", "likes", None, False)  # the slot never was
+    assert len(await memory.pinned(scope, 9, as_of=day(9))) == 2
+    await memory.pin(scope, "user", "likes", "tea", False)
+    assert objects(await memory.pinned(scope, 9, as_of=day(9))) == ["no calls before nine"]
+
+
+async def test_pins_and_other_forms_of_names_are_their_users_alone_and_go_with_them(
+    memory: SemanticMemory, scope: Scope
+) -> None:
+    other = Scope.of(scope.tenant, f"{scope.user}-2")
+    for whose in (scope, other):
+        await memory.apply(whose, says("Anna Schmidt", "lives_in", "Lyon"))
+    await memory.pin(scope, "Anna Schmidt", "lives_in", None, True)
+    assert await memory.pinned(other, 9, as_of=day(2)) == []
+    await memory.clear(scope)
+    await memory.apply(scope, says("ann", "lives_in", "Oslo"))
+    assert await memory.mentioned(scope, [], 9, forms=["anna"]) == []
+    assert len(await memory.mentioned(other, [], 9, forms=["anna"])) == 1
+    await memory.apply(scope, says("Anna Schmidt", "lives_in", "Lyon", 3))
+    assert await memory.pinned(scope, 9, as_of=day(4)) == []
+    assert len(await memory.mentioned(scope, [], 9, forms=["anna"])) == 1
+    await memory.clear(other)
+
+
+async def test_a_pin_of_nothing_is_refused(memory: SemanticMemory, scope: Scope) -> None:
+    for subject, predicate, thing in (("", "likes", "x"), ("a", "", None), ("a", "b", "\u200b")):
+        with pytest.raises(InvalidInput):
+            await memory.pin(scope, subject, predicate, thing, True)
+    for text in HOSTILE.values():
+        await memory.apply(scope, says(text, "knows", text))
+        await memory.pin(scope, text, "knows", text, True)
+    assert len(await memory.pinned(scope, 99, as_of=day(2))) == len(HOSTILE)
+
+
 # --- whose it is ---------------------------------------------------------------------------------
 
 
@@ -605,6 +744,14 @@ STATEMENTS = [
     "_REMEMBER",
     "_EVERY",
     "_NAMED",
+    "_NAMED_OR_FOUND",
+    "_NAMED_OR_OWN",
+    "_PINNED",
+    "_PIN",
+    "_UNPIN",
+    "_FIND",
+    "_CLEAR_FORMS",
+    "_CLEAR_PINS",
     "_CLEAR",
 ]
 
@@ -612,7 +759,8 @@ STATEMENTS = [
 PARAMETERS = [
     *("tenant", "user_id", "key", "name", "fact_id", "assertion", "subject", "predicates"),
     *("object", "ids", "at", "rows", "keys", "predicate", "true_at", "no_end", "believed_at"),
-    *("believed_still", "limit", "at_once"),
+    *("believed_still", "limit", "at_once", "forms", "subject_key", "predicate_key"),
+    *("object_key", "predicates", "own"),
 ]
 
 
@@ -645,7 +793,7 @@ async def test_a_graph_written_by_a_newer_version_is_refused(
         assert await memory.facts(scope) == []
     monkeypatch.setattr(graph, "MIGRATIONS", ())  # an older trimem, on a server that others use
     async with opened(neo4j_url) as older:
-        with pytest.raises(SchemaTooNew, match=r"version 1;.*up to 0"):
+        with pytest.raises(SchemaTooNew, match=r"version 2;.*up to 0"):
             await older.facts(scope)
         with pytest.raises(SchemaTooNew):
             await older.apply(scope, says("ann", "likes", "tea"))
@@ -666,6 +814,8 @@ async def test_a_server_that_does_not_answer_is_named_by_every_call(scope: Scope
         for call in (
             memory.facts(scope),
             memory.mentioned(scope, ["ann"], 5),
+            memory.pin(scope, "ann", "likes", None, True),
+            memory.pinned(scope, 5, as_of=day(1)),
             memory.apply(scope, says("ann", "likes", "tea")),
             memory.clear(scope),
         ):
