@@ -27,7 +27,7 @@ from memory.errors import AgentMemoryError, AlreadyRunning, InvalidInput
 from memory.importers.importing import import_file
 from memory.local import default_folder, local_stack, stack_status, stop_stack
 from memory.memory import Memory, UserMemory
-from memory.models import Scope
+from memory.models import Context, Scope
 from memory.settings import Settings
 from memory.terminal import console, show
 from memory.terminal.waiting import until_settled
@@ -114,6 +114,9 @@ Home = Annotated[
 ]
 Tenant = Annotated[str | None, typer.Option("--tenant", help="Default: TRIMEM_TENANT.")]
 User = Annotated[str, typer.Option("--user", "-u", envvar="TRIMEM_USER", help="Whose memory.")]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Say why: the budget, what is in it, what is not.")
+]
 SessionName = Annotated[str | None, typer.Option("--session", "-s", help="One conversation only.")]
 Agent = Annotated[str | None, typer.Option("--agent", help="The agent that takes part.")]
 When = Annotated[
@@ -177,6 +180,7 @@ def context(
     reserve: Annotated[int | None, typer.Option("--reserve", help="Tokens for the answer.")] = None,
     k: Annotated[int | None, typer.Option("-k", help="Episodes at most.")] = None,
     agent: Agent = None,
+    explain: Explain = False,
     tenant: Tenant = None,
     home: Home = None,
     as_json: Json = False,
@@ -190,10 +194,7 @@ def context(
                 .session(session, agent=agent)
                 .build_context(message, system=system, budget=budget, reserve=reserve, k=k)
             )
-        if as_json:
-            console.write_json(built)
-        else:
-            show.context(console.people(), built)
+        _context(built, explain=explain, as_json=as_json)
         return DONE
 
     _run(work())
@@ -308,6 +309,7 @@ def snapshots_log(
 def snapshots_show(
     snapshot_id: SnapshotId,
     user: User,
+    explain: Explain = False,
     tenant: Tenant = None,
     home: Home = None,
     as_json: Json = False,
@@ -317,10 +319,7 @@ def snapshots_show(
     async def work() -> int:
         async with _user(home, user, tenant) as one:
             built = await one.snapshot(snapshot_id)
-        if as_json:
-            console.write_json(built)
-        else:
-            show.context(console.people(), built)
+        _context(built, explain=explain, as_json=as_json)
         return DONE
 
     _run(work())
@@ -608,6 +607,16 @@ def _conditions(where: str | None) -> dict[str, Any] | None:
     if not isinstance(conditions, dict):
         raise typer.BadParameter("--where must be a JSON object")
     return conditions
+
+
+def _context(built: Context, *, explain: bool, as_json: bool) -> None:
+    """JSON has everything; people get the messages and a short account, or the whole of why."""
+    if as_json:
+        console.write_json(built)
+    elif explain:
+        sys.stdout.write(built.explain())
+    else:
+        show.context(console.people(), built)
 
 
 def _healths(found: Any, as_json: bool) -> None:

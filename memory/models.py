@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -25,8 +25,12 @@ from pydantic import (
 )
 
 from memory.errors import EmptyInput, InvalidInput, InvalidScope
+from memory.explain import explain
 from memory.providers import anthropic_request, openai_request
 from memory.times import as_utc, iso
+
+if TYPE_CHECKING:  # it is made of models
+    from memory.budget import ContextPolicy
 
 JsonObject = dict[str, JsonValue]
 Moment = Annotated[datetime, BeforeValidator(as_utc), PlainSerializer(iso, return_type=str)]
@@ -554,6 +558,11 @@ class Context(Value):
         """
         stable = self._before_memory()
         return anthropic_request(self.messages, self.tools, cache=cache, stable=stable)
+
+    def explain(self, policy: ContextPolicy | None = None) -> str:
+        """Why it is as it is, for people: plain text of at most 100 columns. The policy that it
+        was built with says also who had spare room."""
+        return explain(self, policy)
 
     def _before_memory(self) -> int:
         """How many messages stand before the block of what is recalled; all, when there is none."""

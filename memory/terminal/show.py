@@ -28,7 +28,7 @@ from memory.snapshots import Diff, Replay
 from memory.terminal.console import line, said
 
 TIERS = {"working": "cyan", "episodic": "magenta", "semantic": "green"}
-SECTIONS = ("system", "summary", "turns", "memory", "message", "reserve")
+SECTIONS = ("tools", "system", "pinned", "summary", "turns", "memory", "message", "reserve")
 
 
 def when(moment: datetime | None) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from rich.cells import cell_len
 
 from memory.cli import main
 from memory.local import LocalStack
@@ -164,6 +165,33 @@ def test_a_context_is_shown_with_its_tokens_and_can_be_replayed(trimem: Trimem, 
     text = trimem("context", "Where does Muesli sleep?", "-u", "ada", "-s", "tea")
     assert " tokens = " in text.out
     assert "snapshot " in text.out
+
+
+def test_a_context_is_explained_when_it_is_built_and_out_of_its_snapshot(
+    trimem: Trimem, chat: Path
+) -> None:
+    with chat.open("a") as file:
+        moved = {"session": "tea", "role": "user", "content": "I moved to Porto.\nI live in Porto."}
+        file.write(json.dumps(moved | {"event_time": "2024-09-01T09:00:00Z"}) + "\n")
+    trimem("import", str(chat), "-u", "ada")
+    ask = ("context", "In which city does Muesli live, and do I live there?", "-u", "ada")
+    built = trimem(*ask, "-s", "new", "--json").json
+    old = next(miss for miss in built["dropped"] if miss["text"] == "user lives in Ghent")
+    held = next(item for item in built["items"] if item["text"] == "user lives in Porto")
+    assert (old["cause"], old["by"]) == ("superseded", held["id"])
+    assert old["scores"]["cue"] > 0
+    explained = trimem(*ask, "-s", "new", "--explain")
+    assert explained.code == 0
+    lines = explained.out.splitlines()
+    assert all(cell_len(line) <= 100 for line in lines)
+    assert any(line.startswith("Facts") for line in lines)
+    assert any(line.startswith("Episodes") for line in lines)
+    assert any("superseded by 'user lives in Porto' on 2024-09-01" in line for line in lines)
+    again = trimem("snapshots", "show", built["snapshot_id"], "-u", "ada", "--explain")
+    assert again.code == 0
+    assert "user lives in Porto" in again.out
+    assert "superseded by 'user lives in Porto'" in again.out
+    assert "user lives in Ghent" not in "".join(m["content"] for m in built["messages"])
 
 
 def test_two_contexts_are_compared(trimem: Trimem, chat: Path) -> None:
