@@ -65,10 +65,13 @@ from memory.parts import Clock, Own, Parts, Progress, Redact, open_parts, rebuil
 from memory.projections import (
     ARCHIVED,
     PINNED,
+    FactPinned,
     fact_events,
+    pin_event,
 )
 from memory.semantic import SELF
 from memory.semantic import names as entity_names
+from memory.semantic.base import pin_of
 from memory.semantic.predicates import Registry
 from memory.settings import Settings
 from memory.snapshots import Diff, Replay
@@ -397,6 +400,29 @@ class UserMemory:
         event = NewEvent(kind=PINNED, key=self._parts.new_id(), body=body, event_time=now)
         await self._parts.journal.append(self.scope, [event], now=now)
         await self._parts.episodic.pin(self.scope, episode_ids, pinned)
+
+    async def pin_fact(
+        self, subject: str, predicate: str, object: str | None = None, pinned: bool = True
+    ) -> None:
+        """Have a fact in every context of this user, whatever is asked; or no longer.
+
+        It is the slot that is pinned: of a predicate with one object at a time, or without an
+        `object`, what holds in it, now or later. Pinning twice is as once. Durable when it
+        returns. Raises InvalidInput, EmptyInput.
+        """
+        parts = self._parts
+        known = parts.registry.find(predicate) if isinstance(predicate, str) else None
+        whole = object is None or (known is not None and known.single)
+        pin_of(subject, predicate, object)  # refused before it is in the journal
+        pin = FactPinned(
+            subject=subject,
+            predicate=parts.registry.spelling(predicate),
+            object=None if whole else object,
+            pinned=pinned,
+        )
+        now = parts.clock()
+        await parts.journal.append(self.scope, [pin_event(pin, parts.new_id(), now)], now=now)
+        parts.workers["semantic"].request()
 
     async def promote(self, assertions: Sequence[Assertion]) -> None:
         """Make facts of what recurred. Promoting the same again changes nothing."""

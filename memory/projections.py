@@ -19,14 +19,14 @@ from memory.codec import content_id
 from memory.episodic import EpisodicMemory
 from memory.errors import Corrupt
 from memory.journal import Event, Journal, NewEvent
-from memory.models import Assertion, RecordedMessage, Scope, Summary, Window
+from memory.models import Assertion, RecordedMessage, Scope, Summary, Value, Window
 from memory.semantic import SemanticMemory
 from memory.semantic.extract import facts as facts_in
 from memory.semantic.predicates import Registry
 from memory.tokens import TokenCounter
 from memory.working import WorkingMemory
 
-MESSAGE, SUMMARY, FACT = "message", "summary", "fact"
+MESSAGE, SUMMARY, FACT, FACT_PINNED = "message", "summary", "fact", "fact_pinned"
 ARCHIVED, PINNED = "archived", "pinned"
 """Kinds of event in the journal."""
 
@@ -222,16 +222,39 @@ class ExtractProjection:
 
 class SemanticProjection:
     name = "semantic"
-    kinds = (FACT,)
+    kinds = (FACT, FACT_PINNED)
 
     def __init__(self, semantic: SemanticMemory) -> None:
         self._semantic = semantic
 
     async def apply(self, events: Sequence[Event]) -> None:
-        for scope, group in _by_scope(events):
-            facts = [Assertion.from_json(each.body) for each in group]
-            for start in range(0, len(facts), TOGETHER):
-                await self._semantic.apply(scope, *facts[start : start + TOGETHER])
+        for scope, of_user in _by_scope(events):
+            for kind, group in groupby(of_user, key=lambda event: event.kind):
+                if kind == FACT_PINNED:
+                    await self._pin(scope, [FactPinned.from_json(each.body) for each in group])
+                else:
+                    await self._assert(scope, [Assertion.from_json(each.body) for each in group])
+
+    async def _assert(self, scope: Scope, facts: Sequence[Assertion]) -> None:
+        for start in range(0, len(facts), TOGETHER):
+            await self._semantic.apply(scope, *facts[start : start + TOGETHER])
+
+    async def _pin(self, scope: Scope, pins: Sequence[FactPinned]) -> None:
+        for pin in pins:
+            await self._semantic.pin(scope, pin.subject, pin.predicate, pin.object, pin.pinned)
+
+
+class FactPinned(Value):
+    """That a slot of facts (or of one object in it) is in every context, or no longer."""
+
+    subject: str
+    predicate: str
+    object: str | None = None
+    pinned: bool
+
+
+def pin_event(pin: FactPinned, key: str, now: datetime) -> NewEvent:
+    return NewEvent(kind=FACT_PINNED, key=f"pin:{key}", body=pin.to_json(), event_time=now)
 
 
 def fact_events(assertions: Iterable[Assertion]) -> list[NewEvent]:

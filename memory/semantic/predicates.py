@@ -68,13 +68,16 @@ class Predicate(Value):
 
     `single`: one object at a time, a newer one supersedes. `opposite`: the predicate that cannot
     hold of the same object; both must name each other. `en` and `zh` are sentences with {s} and
-    {o}, in this order, for subject and object.
+    {o}, in this order, for subject and object. `names`: the object is another name of the subject.
+    `profile`: what it says of the user is in every context, whatever is asked.
     """
 
     name: str
     single: bool = False
     opposite: str | None = None
     aliases: tuple[str, ...] = ()
+    names: bool = False
+    profile: bool = False
     en: str | None = None
     zh: str | None = None
 
@@ -124,6 +127,16 @@ class Registry(Value):
         replaced = {key(predicate.name) for predicate in predicates}
         kept = [each for each in self.predicates if key(each.name) not in replaced]
         return Registry.from_json({"predicates": (*kept, *predicates)})
+
+    @cached_property
+    def naming(self) -> frozenset[str]:
+        """The keys, aliases' too, of the predicates whose object is a name of the subject."""
+        return frozenset(spelling for spelling, each in self._by_key.items() if each.names)
+
+    @cached_property
+    def profile(self) -> tuple[str, ...]:
+        """The keys of the predicates that are in every context where they are of the user."""
+        return tuple(sorted(spelling for spelling, each in self._by_key.items() if each.profile))
 
     def find(self, predicate: str) -> Predicate | None:
         """The predicate of this name or alias, or None."""
@@ -279,10 +292,19 @@ _DEFAULT = Registry(
             name="name",
             single=True,
             aliases=("is_named", "is_called", "has_name"),
+            names=True,
+            profile=True,
             en="{s}'s name is {o}",
             zh="{s}的名字是{o}",
         ),
-        Predicate(name="nickname", en="{s} is also called {o}", zh="{s}也叫{o}"),
+        Predicate(
+            name="nickname",
+            aliases=("also_called", "also_known_as", "known_as", "alias", "aka", "goes_by"),
+            names=True,
+            profile=True,
+            en="{s} is also called {o}",
+            zh="{s}也叫{o}",
+        ),
         Predicate(
             name="lives_in",
             single=True,
@@ -340,12 +362,14 @@ _DEFAULT = Registry(
             name="diet",
             single=True,
             aliases=("has_diet", "follows_diet"),
+            profile=True,
             en="{s}'s diet is {o}",
             zh="{s}的饮食习惯是{o}",
         ),
         Predicate(
             name="allergic_to",
             aliases=("has_allergy_to", "allergy", "has_allergy"),
+            profile=True,
             en="{s} is allergic to {o}",
             zh="{s}对{o}过敏",
         ),
