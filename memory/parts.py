@@ -23,7 +23,7 @@ from memory.errors import AgentMemoryError, AlreadyRunning
 from memory.ids import ENTROPY_BYTES, ulid
 from memory.journal import Journal, SnapshotStore
 from memory.lexical import LexicalIndex
-from memory.llm import LanguageModel
+from memory.llm import LanguageModel, open_llm
 from memory.local import default_folder, local_stack
 from memory.models import Scope
 from memory.projections import (
@@ -169,7 +169,8 @@ async def _opened(
     stack: AsyncExitStack, folder: Path | str | None, settings: Settings, own: Own
 ) -> Parts:
     opening = asyncio.create_task(_embedder(stack, settings, own.embedder))
-    stack.push_async_callback(_cancel, [opening])
+    speaking = asyncio.create_task(_llm(stack, settings, own.llm))
+    stack.push_async_callback(_cancel, [opening, speaking])
     urls = await _store_urls(stack, folder, settings)
     counter = TokenCounter(settings.model, tokenizer_dir=settings.tokenizer_dir)
     stack.push_async_callback(_cancel, [asyncio.create_task(asyncio.to_thread(counter.count, ""))])
@@ -185,7 +186,7 @@ async def _opened(
         settings=settings,
         clock=own.clock,
         redact=own.redact or _as_it_is,
-        llm=own.llm,
+        llm=await speaking,
         journal=journal,
         counter=counter,
         registry=own.registry,
@@ -213,6 +214,17 @@ async def _embedder(stack: AsyncExitStack, settings: Settings, given: Embedder |
         return given
     opened = await open_embedder(settings)
     stack.push_async_callback(opened.close)
+    return opened
+
+
+async def _llm(
+    stack: AsyncExitStack, settings: Settings, given: LanguageModel | None
+) -> LanguageModel | None:
+    if given is not None:
+        return given
+    opened = await open_llm(settings)
+    if opened is not None:
+        stack.push_async_callback(opened.close)
     return opened
 
 

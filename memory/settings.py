@@ -46,18 +46,20 @@ class Settings(BaseSettings):
     """What the model wants before a question, for example "query: ". Not for the default one."""
     embedder_document_prefix: str = ""
     llm: str | None = None
-    """The language model for summaries and facts, such as openai:gpt-4o-mini or
-    anthropic:claude-haiku-4-5; None: they are made without one."""
+    """The language model for summaries and facts, VENDOR:MODEL, such as openai:gpt-4o-mini or
+    anthropic:claude-haiku-4-5; None: they are made without one. Needs the extra trimem[llm]."""
     llm_url: str | None = None
-    """Where an OpenAI-compatible endpoint answers; None: the vendor's own."""
+    """Where it answers, for openai:MODEL any endpoint that is compatible; None: the vendor's."""
     llm_api_key: SecretStr | None = None
+    """Its key. None: none is sent to `llm_url`; to a vendor, the one of its own variable."""
     llm_window: int = Field(default=16_000, gt=0)
     """Tokens of one request, question and answer, that this model is trusted with."""
     llm_timeout: timedelta = timedelta(seconds=60)
-    """The longest that one answer is waited for."""
+    """The longest that one answer is waited for, with every attempt and pause."""
     llm_retries: int = Field(default=2, ge=0)
     """How often a request that got no answer is sent again, with growing pauses."""
     llm_requests_per_minute: int | None = Field(default=None, gt=0)
+    """Requests that one process sends in a minute, evenly; None: as fast as they come."""
     llm_job_calls: int = Field(default=500, gt=0)
     """Calls that one night may make."""
     llm_job_tokens: int = Field(default=1_000_000, gt=0)
