@@ -89,7 +89,12 @@ def _piece(item: JsonObject) -> Piece:
     message = _message_of(item)
     if message is not None and message.is_empty:
         message = None
-    return Piece(item, message, kind=str(item.get("type", "message")))
+    return Piece(
+        item,
+        message,
+        kind=str(item.get("type", "message")),
+        joins=message is not None and bool(message.tool_calls),
+    )
 
 
 def _message_of(item: JsonObject) -> Message | None:

@@ -37,13 +37,14 @@ class Piece:
     """One item, and the message that it makes: None when there is nothing in it to remember.
 
     `key` is what makes it the same item, which is added once; None: it is new each time. `kind`
-    names it for people.
+    names it for people. `joins` says of calls that they go on what the assistant just said.
     """
 
     item: JsonObject
     message: Message | None
     key: str | None = None
     kind: str = "item"
+    joins: bool = False
 
 
 @dataclass(slots=True)
@@ -65,8 +66,7 @@ def without_fences(item: JsonObject) -> JsonObject:
 def gathered(pieces: Sequence[Piece]) -> list[Told]:
     """The messages of one batch, each with its items.
 
-    Calls right after what the assistant said are one message with it, as providers have it,
-    unless they have an identity of their own.
+    Calls that join what the assistant said before are one message with it, as providers have it.
     """
     told: list[Told] = []
     silent: list[JsonObject] = []
@@ -75,7 +75,7 @@ def gathered(pieces: Sequence[Piece]) -> list[Told]:
             silent.append(piece.item)
             continue
         message = piece.message or _stand_in([piece])
-        if told and piece.key is None and _continues(told[-1].message, message):
+        if piece.joins and told and told[-1].message.role is Role.ASSISTANT:
             told[-1].message = _together(told[-1].message, message)
             told[-1].items += [*silent, piece.item]
         else:
@@ -91,16 +91,6 @@ def gathered(pieces: Sequence[Piece]) -> list[Told]:
 def _stand_in(pieces: Sequence[Piece]) -> Message:
     kinds = ", ".join(dict.fromkeys(piece.kind for piece in pieces))
     return Message(role=Role.ASSISTANT, content=f"[{kinds}]")
-
-
-def _continues(before: Message, message: Message) -> bool:
-    """Whether it only has calls, and was said in one breath with the message before."""
-    return (
-        before.role is Role.ASSISTANT
-        and message.role is Role.ASSISTANT
-        and bool(message.tool_calls)
-        and not message.content
-    )
 
 
 def _together(before: Message, calls: Message) -> Message:
