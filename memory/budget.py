@@ -11,8 +11,9 @@ first; the rest is the *room*. Five sections share it:
 
 Each has a floor that it gets for sure, as far as it wants it, and a ceiling that it does not pass
 (but for LEAST_MEMORY and LEAST_PINNED, where the room is so small that a share is no line).
-What is spare after the floors goes to the sections in the policy's order, each up to what it wants
-and may have. Nothing is left over while somebody may still use it.
+Facts and episodes stand in one block: what one leaves of its floor, the other has before all else.
+What is spare after that goes to the sections in the policy's order, each up to what it wants and
+may have. Nothing is left over while somebody may still use it.
 """
 
 from __future__ import annotations
@@ -111,12 +112,28 @@ def allot(wanted: Mapping[Section, int], room: int, policy: ContextPolicy) -> di
     for section in _BY_NEED:
         given[section] = min(wanted.get(section, 0), floors[section], left)
         left -= given[section]
+    for section, other in _IN_ONE_BLOCK:
+        spare = min(left, max(0, floors[other] - given[other]))
+        more = min(spare, max(0, _may_have(section, wanted, room, policy) - given[section]))
+        given[section] += more
+        left -= more
     for section in policy.order:
-        most = min(wanted.get(section, 0), policy.most(section, room))
-        more = min(left, max(0, most - given[section]))
+        more = min(left, max(0, _may_have(section, wanted, room, policy) - given[section]))
         given[section] += more
         left -= more
     return given
+
+
+_IN_ONE_BLOCK: Final[tuple[tuple[Section, Section], ...]] = (
+    ("facts", "episodes"),
+    ("episodes", "facts"),
+)
+
+
+def _may_have(
+    section: Section, wanted: Mapping[Section, int], room: int, policy: ContextPolicy
+) -> int:
+    return min(wanted.get(section, 0), policy.most(section, room))
 
 
 _BY_NEED: Final[tuple[Section, ...]] = ("pinned", "facts", "episodes", "summary", "turns")

@@ -48,6 +48,11 @@ PER_TOOL_CALL = 8
 """Tokens around the id, name and arguments of one tool call. No provider publishes the number;
 this is above what the published chat templates spend."""
 
+PER_TOOL = 12
+"""Tokens around the definition of one tool. OpenAI's cookbook spends seven to open a function and
+twelve to close them all, and less inside than JSON does. What a provider adds once when there are
+tools at all (Anthropic: some 350 tokens) is the provider's, and not counted."""
+
 IMAGE_LOW = 85
 """Tokens of an image whose `detail` is "low" (OpenAI's vision guide, 512 px models)."""
 
@@ -66,6 +71,9 @@ REMEMBERED_TEXTS = 4_096
 
 REMEMBERED_LENGTH = 2_000
 """Characters of the longest text that is kept for that."""
+
+REMEMBERED_TOOLS = 256
+"""Definitions of tools whose counts a counter keeps, however long: they come at every turn."""
 
 # The patterns that split a text before the merges, from tiktoken (MIT), tiktoken_ext.openai_public.
 _R50K = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
@@ -158,6 +166,7 @@ class TokenCounter:
         self._problem = ""
         self._loaded: Encoding | None = None
         self._remembered = lru_cache(maxsize=REMEMBERED_TEXTS)(self._count_exactly)
+        self._remembered_tools = lru_cache(maxsize=REMEMBERED_TOOLS)(self._count_exactly)
 
     @property
     def exact(self) -> bool:
@@ -196,6 +205,17 @@ class TokenCounter:
         for call in message.tool_calls:
             tokens += PER_TOOL_CALL + sum(map(self.count, (call.id, call.name, call.arguments)))
         return tokens
+
+    def tool(self, definition: JsonObject) -> int:
+        """How many tokens the definition of a tool is in a request, in any provider's shape.
+
+        Its canonical JSON counts, which no provider's own form of it is known to exceed. Raises
+        InvalidInput for what is no JSON.
+        """
+        text = codec.encode(definition).decode("utf-8", "surrogatepass")
+        if self._encoding() is None or len(text) > SLICE:
+            return PER_TOOL + self.count(text)
+        return PER_TOOL + self._remembered_tools(text)
 
     def clip(self, text: str, tokens: int) -> str:
         """The longest prefix that counts at most `tokens`; '' when there is none.

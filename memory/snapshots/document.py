@@ -2,15 +2,20 @@
 
 The bytes are `codec.encode` of one JSON document:
 
+    definitions   the tools that were given; not there when there were none
     entries   [{"message": …, "item": …}]   every message; its item where it came from the window
     found     [{"id", "text", "tier"}]   the other items, then what was dropped
     schema    the version of this shape
-    state     items (how many of `found` are), tokens, unavailable, warnings
-    why       [[score, scores, reason, tokens]]   one for each of `found`
+    state     items (how many of `found` are), lead (how many of those stand before the items of
+              entries), prefix, tokens, unavailable, warnings
+    why       [[score, scores, reason, tokens, rank]]   one for each of `found`;
+              of what was dropped also [… cause, by, missing], without what is at its default
 
 What changes with every query (scores and reasons) is apart from what does not (texts), and the
 memory block is cut before each of its entries, so that a turn adds little to what is stored. The
 pieces are cut anywhere and only ever joined again: that gives the bytes, whatever the schema.
+
+Schema 1 had no definitions, lead and prefix, and four values of each in `why`.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from memory.codec import culprit, decode, encode
 from memory.errors import Corrupt, InvalidInput, SchemaTooNew
 from memory.models import Context, Dropped, Item, JsonObject
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 """The version of the document that is written. Older ones are read, newer ones refused."""
 
 PLAIN: Final = "p"
@@ -35,28 +40,40 @@ Part = tuple[str, bytes]
 
 def document_of(context: Context) -> dict[str, Any]:
     """The document of a context; its `snapshot_id` is not in it, for it names the bytes."""
-    entries, items = _entries(context)
+    entries, items, lead = _entries(context)
     found: list[Item | Dropped] = [*items, *context.dropped]
-    return {
+    state: JsonObject = {
+        "items": len(items),
+        "lead": lead,
+        "tokens": context.tokens.to_json(),
+        "unavailable": list(context.unavailable),
+        "warnings": list(context.warnings),
+    }
+    if context.prefix is not None:
+        state["prefix"] = context.prefix.to_json()
+    document = {
         "entries": entries,
         "found": [{"id": each.id, "text": each.text, "tier": each.tier} for each in found],
         "schema": SCHEMA,
-        "state": {
-            "items": len(items),
-            "tokens": context.tokens.to_json(),
-            "unavailable": list(context.unavailable),
-            "warnings": list(context.warnings),
-        },
-        "why": [
-            [
-                each.score,
-                dict(each.scores) if isinstance(each, Item) else {},
-                each.reason,
-                each.tokens,
-            ]
-            for each in found
-        ],
+        "state": state,
+        "why": [_why(each) for each in found],
     }
+    if context.tools:
+        document["definitions"] = list(context.tools)
+    return document
+
+
+def _why(each: Item | Dropped) -> list[Any]:
+    """Why it is there or not: what changes from question to question."""
+    row = [each.score, dict(each.scores), each.reason, each.tokens, each.rank]
+    if isinstance(each, Dropped):
+        row += [each.cause, each.by, each.missing]
+        while len(row) > _SHORTEST and row[-1] in (None, 0):
+            row.pop()
+    return row
+
+
+_SHORTEST: Final = 4
 
 
 def parts_of(context: Context) -> list[Part]:
@@ -69,11 +86,12 @@ def parts_of(context: Context) -> list[Part]:
         entries = [encode(entry) for entry in document["entries"]]
         found = [encode(each) for each in document["found"]]
         state, why = encode(document["state"]), encode(document["why"])
+        tools = encode(document["definitions"]) if context.tools else b""
     except InvalidInput as error:
         raise InvalidInput(
             f"the context cannot be stored: {culprit(document) or error}; nothing was stored"
         ) from error
-    parts = [(PLAIN, piece) for piece in _pieces(entries, found)]
+    parts = [(PLAIN, piece) for piece in _pieces(tools, entries, found)]
     tail = b'],"schema":%d,"state":%b,"why":%b}' % (SCHEMA, state, why)
     packed = zlib.compress(tail)
     return [*parts, (PACKED, packed) if len(packed) < len(tail) else (PLAIN, tail)]
@@ -109,9 +127,12 @@ def context_of(data: bytes, *, snapshot_id: str | None = None) -> Context:
 # --- messages and their items ------------------------------------------------------------------
 
 
-def _entries(context: Context) -> tuple[list[JsonObject], list[Item]]:
-    """Each message, with its item as long as items come in the messages' order; the other items."""
-    waiting = list(context.items)
+def _entries(context: Context) -> tuple[list[JsonObject], list[Item], int]:
+    """Each message, with its item as long as items come in the messages' order; the other items,
+    and how many of these come before them."""
+    items = context.items
+    lead = next((n for n, item in enumerate(items) if item.tier == "working"), 0)
+    waiting = list(items[lead:])
     waiting.reverse()
     entries: list[JsonObject] = []
     for message in context.messages:
@@ -124,12 +145,14 @@ def _entries(context: Context) -> tuple[list[JsonObject], list[Item]]:
                 entry["item"] = waiting.pop().to_json()
         entries.append(entry)
     waiting.reverse()
-    return entries, waiting
+    return entries, [*items[:lead], *waiting], lead
 
 
 def _without_text(item: Item) -> JsonObject:
     """What `to_json` gives but for the text, made quickly: a context has hundreds."""
     data: JsonObject = {"id": item.id, "tier": item.tier, "tokens": item.tokens}
+    if item.rank:
+        data["rank"] = item.rank
     if item.reason:
         data["reason"] = item.reason
     if item.score:
@@ -151,33 +174,34 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 def _restored(document: Mapping[str, Any], snapshot_id: str | None) -> Context:
     state = document["state"]
-    pairs = list(zip(document["found"], document["why"], strict=True))
-    items = [
-        Item.from_json({"text": text_of(entry["message"]), **entry["item"]})
+    rows = [
+        {**what, **dict(zip(_ROW, why, strict=False))}
+        for what, why in zip(document["found"], document["why"], strict=True)
+    ]
+    lead = state.get("lead", 0)
+    beside = [
+        {"text": text_of(entry["message"]), **entry["item"]}
         for entry in document["entries"]
         if "item" in entry
     ]
-    items += [
-        Item.from_json(
-            {**what, "score": score, "scores": scores, "reason": reason, "tokens": tokens}
-        )
-        for what, (score, scores, reason, tokens) in pairs[: state["items"]]
-    ]
-    dropped = [
-        Dropped.from_json({**what, "score": score, "reason": reason, "tokens": tokens})
-        for what, (score, _, reason, tokens) in pairs[state["items"] :]
-    ]
+    shown, dropped = rows[: state["items"]], rows[state["items"] :]
     return Context.from_json(
         {
             "messages": [entry["message"] for entry in document["entries"]],
+            "tools": document.get("definitions", []),
             "tokens": state["tokens"],
-            "items": items,
+            "items": [*shown[:lead], *beside, *shown[lead:]],
             "dropped": dropped,
             "unavailable": state["unavailable"],
             "warnings": state["warnings"],
+            "prefix": state.get("prefix"),
             "snapshot_id": snapshot_id,
         }
     )
+
+
+_ROW: Final = ("score", "scores", "reason", "tokens", "rank", "cause", "by", "missing")
+"""What each value of a row in `why` is."""
 
 
 # --- pieces ------------------------------------------------------------------------------------
@@ -186,14 +210,18 @@ _MEMORY: Final = b'{"message":{"content":"<memory-'
 _ENTRY: Final = b"\\n- "
 
 
-def _pieces(entries: Sequence[bytes], found: Sequence[bytes]) -> list[bytes]:
+def _pieces(tools: bytes, entries: Sequence[bytes], found: Sequence[bytes]) -> list[bytes]:
     """Everything before the schema. Commas lead, so that what follows changes nothing."""
+    opening = b'{"entries":['
     pieces: list[bytes] = []
+    if tools:
+        pieces.append(b'{"definitions":%b' % tools)
+        opening = b',"entries":['
     for number, entry in enumerate(entries):
-        lead = b"," if number else b'{"entries":['
+        lead = b"," if number else opening
         first, *rest = entry.split(_ENTRY) if entry.startswith(_MEMORY) else [entry]
         pieces += [lead + first, *(_ENTRY + line for line in rest)]
-    if not pieces:
-        pieces.append(b'{"entries":[')
+    if not entries:
+        pieces.append(opening)
     pieces[-1] += b'],"found":['
     return pieces + [(b"," if number else b"") + each for number, each in enumerate(found)]

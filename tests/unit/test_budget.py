@@ -97,6 +97,13 @@ def test_what_one_does_not_need_the_others_have_in_the_policys_order() -> None:
     assert only_turns["turns"] == 1_000
 
 
+def test_facts_and_episodes_lend_their_floors_to_each_other_first() -> None:
+    only_facts = allot({**everybody(), "episodes": 0}, 1_000, ContextPolicy())
+    assert only_facts["facts"] == 120 + 180
+    few_facts = allot({**everybody(), "facts": 40}, 1_000, ContextPolicy())
+    assert (few_facts["facts"], few_facts["episodes"]) == (40, 180 + 80)
+
+
 def test_a_small_room_still_has_a_line_of_memory_and_a_pinned_fact() -> None:
     small = allot(everybody(), 200, ContextPolicy())
     assert small["facts"] + small["episodes"] == 200 // 2
@@ -121,4 +128,4 @@ def test_a_policy_that_makes_no_sense_is_refused_and_says_why() -> None:
         ContextPolicy(order=("pinned", "summary", "turns", "facts"))
     with pytest.raises(ValidationError, match="each of"):
         ContextPolicy(order=("pinned", "summary", "turns", "facts", "facts"))
-    assert ContextPolicy(turns=Share(floor=0.3, ceiling=0.6)).most("turns", 1_000) == 600
+    assert ContextPolicy(turns=Share(floor=0.2, ceiling=0.6)).most("turns", 1_000) == 600

@@ -87,7 +87,7 @@ def parts(**given: Any) -> ContextParts:
     return ContextParts(
         **{
             "window": Window(),
-            "message": Message(role=Role.USER, content="Where shall we eat?"),
+            "message": Message(role=Role.USER, content="Let us eat tonight."),
             "budget": 2_000,
             "reserve": 200,
             "now": NOW,
@@ -154,7 +154,7 @@ def test_a_context_with_nothing_remembered_is_the_system_and_the_message() -> No
     context = build(system="Be kind.")
     assert context.messages == (
         {"role": "system", "content": "Be kind."},
-        {"role": "user", "content": "Where shall we eat?"},
+        {"role": "user", "content": "Let us eat tonight."},
     )
     assert context.items == ()
     assert context.dropped == ()
@@ -183,7 +183,7 @@ def test_everything_fits_and_adds_up_by_section() -> None:
     assert "They met." in str(context.messages[1]["content"])
     assert context.messages[2]["content"] == "hi"
     assert "user likes tea" in str(context.messages[4]["content"])
-    assert context.messages[5]["content"] == "Where shall we eat?"
+    assert context.messages[5]["content"] == "Let us eat tonight."
     assert [item.id for item in context.items] == ["summary:1-8", "m9", "m10", "f1", "e1"]
 
 
@@ -287,7 +287,7 @@ def test_several_instructions_of_a_session_become_one_message() -> None:
 def test_the_beginning_stays_the_same_from_one_turn_to_the_next() -> None:
     held = talk(10)
     first = build(system="Be kind.", window=held, facts=[fact("f1", "user likes tea")])
-    longer = window(*held.messages, said(11, Role.USER, "Where shall we eat?"))
+    longer = window(*held.messages, said(11, Role.USER, "Let us eat tonight."))
     second = build(system="Be kind.", window=longer, episodes=[episode("e1", "I like rice")])
     assert first.messages[:11] == second.messages[:11]
 
@@ -341,7 +341,7 @@ def test_an_episode_comes_back_when_its_turn_did_not_fit() -> None:
 
 def test_an_episode_that_repeats_the_new_message_is_left_out() -> None:
     context = build(
-        episodes=[episode("e1", "where shall we  EAT?"), episode("e2", "We ate at Luigi's")]
+        episodes=[episode("e1", "let us  EAT tonight."), episode("e2", "We ate at Luigi's")]
     )
     assert [item.id for item in context.items] == ["e2"]
     assert context.dropped[0].id == "e1"
@@ -473,7 +473,7 @@ def test_stripping_takes_out_exactly_what_a_context_lent() -> None:
     context = build(facts=[fact("f1", "user likes tea")])
     block = memory_of(context)
     assert strip_fences(block) == ""
-    assert strip_fences(f"{block}\n\nWhere shall we eat?") == "Where shall we eat?"
+    assert strip_fences(f"{block}\n\nLet us eat tonight.") == "Let us eat tonight."
     assert strip_fences(f"before\n\n{block}\n\nafter") == "before\n\nafter"
     assert strip_fences(f"before\n{block}\n") == "before"
     assert strip_fences(f"{block}\n{block}\nx") == "x"

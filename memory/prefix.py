@@ -1,0 +1,146 @@
+"""How much of a context a provider's prompt cache knows from the one before it. Pure.
+
+Providers reuse the longest beginning that is the same to the byte: the tools' schema, then the
+messages. In a conversation that goes on, that beginning ends in the normal case where the memory
+block stood: it is made for one message, so the next context has the recorded turn in its place.
+What comes before it should stay: this says how much did, and what was first to differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Self
+
+from memory.models import Context, Item, JsonObject, Prefix, TokenCount
+
+Kind = Literal["system", "pinned", "summary", "turns", "memory", "message"]
+"""What a message of a context is."""
+
+SUMMARY_ID: Final = "summary:"
+"""How the id of a summary's item begins."""
+SUMMARY_HEAD: Final = "Summary of earlier "
+PINNED_HEAD: Final = "Always known "
+MEMORY_HEAD: Final = "From memory, "
+"""How what stands in a fence begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """What the next context needs to know of the one before it in its session."""
+
+    snapshot_id: str
+    tools: tuple[JsonObject, ...]
+    messages: tuple[JsonObject, ...]
+    tokens: TokenCount
+    first_turn: str | None
+    """The id of the oldest message of the window that was shown."""
+    summary: Item | None
+
+    @classmethod
+    def of(cls, context: Context) -> Self:
+        """Of a context that was kept: it has a snapshot_id."""
+        working = [item for item in context.items if item.tier == "working"]
+        summary = next((item for item in working if item.id.startswith(SUMMARY_ID)), None)
+        first = next((item.id for item in working if item is not summary), None)
+        return cls(
+            snapshot_id=context.snapshot_id or "",
+            tools=context.tools,
+            messages=context.messages,
+            tokens=context.tokens,
+            first_turn=first,
+            summary=summary,
+        )
+
+
+def prefix(
+    previous: Previous,
+    tools: Sequence[JsonObject],
+    messages: Sequence[JsonObject],
+    kinds: Sequence[Kind],
+    cost: Callable[[int], int],
+    tool_tokens: int,
+) -> Prefix:
+    """What of these messages is the beginning of `previous`, and what broke it.
+
+    `kinds` says what each message is, and `cost` how many tokens the one at a place has.
+    """
+    if list(previous.tools) != list(tools):
+        return Prefix(
+            previous=previous.snapshot_id,
+            messages=0,
+            tokens=0,
+            broken_by="the tools' schema changed",
+        )
+    old = previous.messages
+    same = 0
+    while same < min(len(old), len(messages)) and old[same] == messages[same]:
+        same += 1
+    return Prefix(
+        previous=previous.snapshot_id,
+        messages=same,
+        tokens=tool_tokens + sum(map(cost, range(same))),
+        broken_by=_broken_by(old, messages, kinds, same),
+    )
+
+
+def _broken_by(
+    old: Sequence[JsonObject], new: Sequence[JsonObject], kinds: Sequence[Kind], at: int
+) -> str:
+    """What differs first, for people; '' when all of the old is the beginning of the new."""
+    if at == len(old):
+        return ""
+    was = _kind(old, at)
+    became = kinds[at] if at < len(new) else None
+    if "system" in (was, became):
+        return "the system text changed"
+    if "pinned" in (was, became):
+        return "a pinned fact changed"
+    if "summary" in (was, became):
+        return _SUMMARY[(was == "summary", became == "summary")]
+    if was == "memory" or became == "memory":
+        return "what is recalled for the message: it stands before it and is new at every turn"
+    return _in_the_turns(old, new, kinds, at)
+
+
+_SUMMARY: Final = {
+    (True, True): "the summary was extended",
+    (False, True): "a summary took the place of older turns",
+    (True, False): "the summary is not there any more",
+}
+
+
+def _in_the_turns(
+    old: Sequence[JsonObject], new: Sequence[JsonObject], kinds: Sequence[Kind], at: int
+) -> str:
+    started = at == 0 or kinds[at - 1] not in ("turns", "message")
+    if not started or at >= len(new):
+        return "a recent turn changed"
+    if new[at] in old[at + 1 :]:
+        return "older turns were cut"
+    if old[at] in new[at + 1 :]:
+        return "older turns are shown again"
+    return "other turns are shown"
+
+
+_FENCED: Final = re.compile(r"<memory-[0-9a-f]{8}>\n(.{0,40})")
+
+
+def _kind(messages: Sequence[JsonObject], at: int) -> Kind:
+    """What a message of a stored context is, by how it begins: good enough to name it."""
+    message = messages[at]
+    if message.get("role") in ("system", "developer"):
+        return "system"
+    content = message.get("content")
+    if message.get("role") == "user" and isinstance(content, str):
+        fenced = _FENCED.match(content)
+        heads: dict[str, Kind] = {
+            SUMMARY_HEAD: "summary",
+            PINNED_HEAD: "pinned",
+            MEMORY_HEAD: "memory",
+        }
+        for head, kind in heads.items():
+            if fenced and fenced[1].startswith(head):
+                return kind
+    return "message" if at == len(messages) - 1 else "turns"
