@@ -18,7 +18,7 @@ from memory.semantic import names
 from memory.semantic.predicates import Registry
 from memory.semantic.predicates import key as predicate_key
 
-LOOKED_AT: Final = 20
+LOOKED_AT: Final = 12
 """Former facts that are read for one question, at most."""
 NEAR_MISSES: Final = 5
 """Former facts that are reported for one question, at most."""

@@ -602,9 +602,7 @@ def bearing(query: str) -> Callable[[Fact], tuple[float, dict[str, float]]]:
 def asked_for(query: str, predicates: Iterable[str]) -> tuple[str, ...]:
     """Those of the predicates whose kind of fact the query asks for."""
     topics = _Wanted.of(query).topics
-    return tuple(
-        each for each in predicates if topics & _topics(each, frozenset(terms(_spaced(each))))
-    )
+    return tuple(each for each in predicates if topics & _said(_spaced(each))[1])
 
 
 def _spaced(predicate: str) -> str:

@@ -105,7 +105,7 @@ class SemanticMemory(Protocol):
         """Believed facts that do not hold at `as_of`: those whose subject or object has one of
         these `names.key`s, and the user's own with one of these predicates.
 
-        Order and `limit` as in `facts`.
+        Those with the keys come first; for the rest, order and `limit` are as in `facts`.
         """
         ...
 

@@ -459,7 +459,9 @@ _FILTER: Final = """
   AND ($believed_at IS NULL
        OR f.learnt_at <= $believed_at AND (f.unlearnt_at IS NULL OR $believed_at < f.unlearnt_at))
   AND (NOT $believed_still OR f.unlearnt_at IS NULL)
-WITH DISTINCT f ORDER BY f.valid_from DESC, f.id
+WITH DISTINCT f ORDER BY
+  CASE WHEN $own IS NULL OR f.subject_key IN $keys OR f.object_key IN $keys THEN 0 ELSE 1 END,
+  f.valid_from DESC, f.id
 LIMIT coalesce($limit, 9223372036854775807)
 RETURN f.tenant AS tenant, f.user_id AS user_id, f.body AS body, f.unlearnt_at AS unlearnt_at
 """

@@ -359,16 +359,17 @@ _FLAGS = frozenset({"no_end", "believed_still"})
 def _query(asked: frozenset[str]) -> Select[Any]:
     """One statement for each shape of a question: to build one takes longer than to run it."""
     conditions: list[ColumnElement[bool]] = [_facts.owner == bindparam("owner")]
+    order: list[ColumnElement[Any]] = [_facts.valid_from.desc(), _facts.id.asc()]
     if "keys" in asked:
         keys: BindParameter[Any] = bindparam("keys", expanding=True)
-        about: list[ColumnElement[bool]] = [
-            _facts.subject_key.in_(keys),
-            _facts.object_key.in_(keys),
-        ]
+        named = or_(_facts.subject_key.in_(keys), _facts.object_key.in_(keys))
         if "own" in asked:
             own: BindParameter[Any] = bindparam("own", expanding=True)
-            about.append((_facts.subject_key == _SELF) & _facts.predicate_key.in_(own))
-        conditions.append(or_(*about))
+            of_user = (_facts.subject_key == _SELF) & _facts.predicate_key.in_(own)
+            conditions.append(or_(named, of_user))
+            order.insert(0, named.desc())
+        else:
+            conditions.append(named)
     if "predicates" in asked:
         kinds: BindParameter[Any] = bindparam("predicates", expanding=True)
         conditions.append(_facts.predicate_key.in_(kinds))
@@ -384,7 +385,7 @@ def _query(asked: frozenset[str]) -> Select[Any]:
         conditions.append(_in_force("believed_at", "learnt_at", "unlearnt_at"))
     if "believed_still" in asked:
         conditions.append(_facts.unlearnt_at.is_(None))
-    query = select(*_COLUMNS).where(*conditions).order_by(_facts.valid_from.desc(), _facts.id)
+    query = select(*_COLUMNS).where(*conditions).order_by(*order)
     return query.limit(bindparam("limit")) if "limit" in asked else query
 
 
