@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
+from typing import Protocol
 
 from memory import summary as summaries
 from memory import window as windows
@@ -23,6 +24,7 @@ from memory.models import Assertion, RecordedMessage, Scope, Summary, Value, Win
 from memory.semantic import SemanticMemory
 from memory.semantic.extract import facts as facts_in
 from memory.semantic.predicates import Registry
+from memory.summary import Summariser
 from memory.tokens import TokenCounter
 from memory.working import WorkingMemory
 
@@ -39,8 +41,24 @@ Clock = Callable[[], datetime]
 _log = logging.getLogger(__name__)
 
 
+class Later(Protocol):
+    """Somebody who summarises in the background what a window has no room for."""
+
+    def request(self, scope: Scope, session: str) -> None:
+        """The session's window is over its limit."""
+        ...
+
+    async def problem(self, scope: Scope, session: str) -> str:
+        """Why it could not be summarised yet, for people; '' when nothing went wrong."""
+        ...
+
+
 class Windows:
-    """Working memory kept true to the journal: appended to, folded, and rebuilt when it is lost."""
+    """Working memory kept true to the journal: appended to, folded, and rebuilt when it is lost.
+
+    Without `later`, what a window has no room for is folded into excerpts at once. With it, that
+    waits in the window until it has been summarised, and reading leaves it out.
+    """
 
     def __init__(
         self,
@@ -52,6 +70,7 @@ class Windows:
         summary_limit: int,
         ttl: timedelta | None,
         clock: Clock,
+        later: Later | None = None,
     ) -> None:
         self._journal = journal
         self._working = working
@@ -60,31 +79,78 @@ class Windows:
         self._summary_limit = windows.summary_limit(limit, summary_limit)
         self._ttl = ttl
         self._clock = clock
+        self._later = later
+        self._excerpts = summaries.Excerpts(counter.count)
 
     async def append(self, scope: Scope, session: str, messages: Sequence[RecordedMessage]) -> None:
-        """Bring messages into the window, and fold what then does not fit."""
+        """Bring messages into the window, and have what then does not fit summarised."""
         if not await self._working.append(scope, session, messages, self._sizes(messages)):
             await self._rebuild(scope, session)
-        await self._fold(scope, session)
+        if self._later is None:
+            while await self.compact(scope, session, self._excerpts):
+                continue
+            return
+        window = await self._read(scope, session, enough=self._limit)
+        if window is not None and window.tokens > self._limit:
+            self._later.request(scope, session)
 
     async def read(self, scope: Scope, session: str) -> Window:
         """The window as of now: what Redis holds, and what it has not been told of yet.
 
         Obeys the limit at the first read, also when the limit was lowered meanwhile.
         """
-        window = await self._read(scope, session)
+        enough = None if self._later is None else self._limit
+        window = await self._read(scope, session, enough=enough)
         if window is None:
             return await self.from_journal(scope, session)
         newer = await self._journal.messages(scope, session, after_seq=window.last_seq)
-        return self._folded(self._extended(window, newer))
+        return await self._within_limit(scope, session, self._extended(window, newer))
 
     async def from_journal(self, scope: Scope, session: str) -> Window:
         """The window as the journal alone tells it: the newest summary and what came after it.
 
         What was before a silence longer than the time to live is not in it.
         """
-        stored = await self._journal.events_of(scope, kinds=[SUMMARY], session=session, newest=1)
-        summary = Summary.from_json(stored[0].body) if stored else None
+        return await self._within_limit(scope, session, await self._told(scope, session))
+
+    async def compact(self, scope: Scope, session: str, summariser: Summariser) -> bool:
+        """Fold the oldest whole groups into the summary; False when there was nothing to do.
+
+        The summary is in the journal before anything leaves the window, under a key that is made
+        of what it extends: of several that extend the same, the first one counts, whoever wrote
+        it. One that is in the journal already, and not yet in the window, is not made again.
+        """
+        window = await self._read(scope, session)
+        if window is None:
+            await self._rebuild(scope, session)
+            window = await self._read(scope, session)
+        away = () if window is None else self._plan(window)
+        if window is None or not away:
+            return False
+        stored = await self._newest_summary(scope, session)
+        if stored is None or not _goes_on(stored, window):
+            made = await summariser.extend(window.summary, away, limit=self._summary_limit)
+            event = _summary_event(session, window.summary, made, now=self._clock())
+            written = await self._journal.append(scope, [event], now=event.event_time)
+            stored = Summary.from_json(written[0].body)
+        if stored.covers_to > window.last_seq:
+            await self._rebuild(scope, session)
+            return True
+        return await self._working.fold(scope, session, read=window, summary=stored)
+
+    async def _within_limit(self, scope: Scope, session: str, window: Window) -> Window:
+        if self._later is None:
+            return self._folded(window)
+        shown = windows.shown(self._with_room(window), self._limit, self._counter.message)
+        if not shown.unsummarised:
+            return shown
+        self._later.request(scope, session)
+        problem = await self._later.problem(scope, session)
+        return shown.model_copy(update={"problem": problem})
+
+    async def _told(self, scope: Scope, session: str) -> Window:
+        """What the journal tells of the window, whatever its size."""
+        summary = await self._newest_summary(scope, session)
         if summary is None:
             messages = await self._journal.messages(scope, session)
             window = windows.gather(messages, self._counter.message)
@@ -97,46 +163,53 @@ class Windows:
                 summary=summary,
                 last_seq=summary.covers_to,
             )
-        return self._folded(self._alive(window))
+        return self._alive(window)
 
-    async def _read(self, scope: Scope, session: str) -> Window | None:
+    async def _newest_summary(self, scope: Scope, session: str) -> Summary | None:
+        stored = await self._journal.events_of(scope, kinds=[SUMMARY], session=session, newest=1)
+        return Summary.from_json(stored[0].body) if stored else None
+
+    async def _read(
+        self, scope: Scope, session: str, *, enough: int | None = None
+    ) -> Window | None:
         """What Redis holds; None when it holds nothing that can be read."""
         try:
-            return await self._working.read(scope, session)
+            window = await self._working.read(scope, session, enough=enough)
         except Corrupt as error:
             _log.warning("a window is rebuilt from the journal: %s", error)
             await self._working.clear(scope, session)
             return None
+        if window is not None and window.unsummarised and windows.is_torn(window):
+            return await self._read(scope, session)
+        return window
 
     async def _rebuild(self, scope: Scope, session: str) -> None:
-        window = await self.from_journal(scope, session)
+        window = await self._told(scope, session)
         await self._working.rebuild(scope, session, window, self._sizes(window.messages))
 
-    async def _fold(self, scope: Scope, session: str) -> None:
-        """Fold the oldest whole groups into the summary until the window is within its limit.
-
-        The summary is in the journal before anything leaves the window; losing the race to
-        another process changes nothing.
-        """
-        window = await self._read(scope, session)
-        folded = self._folded(window) if window else None
-        if window is None or folded is None or folded.summary is None or folded is window:
-            return
-        now = self._clock()
-        await self._journal.append(scope, [_summary_event(session, folded.summary, now)], now=now)
-        await self._working.fold(scope, session, read=window, summary=folded.summary)
+    def _plan(self, window: Window) -> tuple[RecordedMessage, ...]:
+        return windows.plan(
+            window, self._limit, self._counter.message, summary_tokens=self._summary_limit
+        )
 
     def _folded(self, window: Window) -> Window:
         """The window within its limit: what does not fit is in the summary."""
-        away = windows.plan(
-            window, self._limit, self._counter.message, summary_tokens=self._summary_limit
-        )
+        away = self._plan(window)
         if not away:
             return window
         summary = summaries.extend(
             window.summary, away, limit=self._summary_limit, count=self._counter.count
         )
         return windows.fold(window, summary, self._counter.message)
+
+    def _with_room(self, window: Window) -> Window:
+        """With its summary shortened for this once, when that was made for a larger window."""
+        before = window.summary
+        if before is None or before.tokens <= self._summary_limit:
+            return window
+        shorter = summaries.extend(before, (), limit=self._summary_limit, count=self._counter.count)
+        tokens = window.tokens - before.tokens + shorter.tokens
+        return window.model_copy(update={"summary": shorter, "tokens": tokens})
 
     def _extended(self, window: Window, newer: Sequence[RecordedMessage]) -> Window:
         if not newer:
@@ -167,9 +240,23 @@ class Windows:
         return [self._counter.message(message) for message in messages]
 
 
-def _summary_event(session: str, summary: Summary, now: datetime) -> NewEvent:
-    key = content_id("summary", session, str(summary.covers_to), summary.text)
+def _summary_event(
+    session: str, before: Summary | None, summary: Summary, *, now: datetime
+) -> NewEvent:
+    """Keyed by what it extends, so that the journal takes one of all that extend the same."""
+    first, last = summary.covers_from, before.covers_to if before else summary.covers_from - 1
+    key = content_id("summary", session, f"{first}-{last}")
     return NewEvent(kind=SUMMARY, key=key, session=session, body=summary.to_json(), event_time=now)
+
+
+def _goes_on(stored: Summary, window: Window) -> bool:
+    """Whether the summary is of this window, and covers more than its own."""
+    if window.summary is not None:
+        first, last = window.summary.covers_from, window.summary.covers_to
+    else:
+        first = window.last_seq - len(window.messages) + windows.lead(window.messages) + 1
+        last = first - 1
+    return stored.covers_from == first and stored.covers_to > last
 
 
 class WorkingProjection:

@@ -131,16 +131,12 @@ def extend(
     Raises InvalidInput when messages are missing between the two or among the messages, and
     EmptyInput when there is nothing to summarise.
     """
-    covered = previous.covers_to if previous else None
-    new = [message for message in messages if covered is None or message.seq > covered]
-    if previous is None and not new:
-        raise EmptyInput("there is nothing to summarise")
-    _require_consecutive(covered, new)
+    new = after(previous, messages)
     if previous is not None and not new and count(previous.text) <= limit:
         return previous
 
     covers_from = previous.covers_from if previous else new[0].seq
-    covers_to = new[-1].seq if new else covered or 0
+    covers_to = new[-1].seq if new else previous.covers_to if previous else 0
     old = _taken_apart(previous.text) if previous else _NOTHING
     lines = (*old.lines, *_lines_of(new, messages))
     everything = _Excerpts(
@@ -153,11 +149,23 @@ def extend(
     return Summary(text=text, covers_from=covers_from, covers_to=covers_to, tokens=count(text))
 
 
-def _require_consecutive(covered: int | None, messages: Sequence[RecordedMessage]) -> None:
-    for message in messages:
+def after(previous: Summary | None, messages: Sequence[RecordedMessage]) -> list[RecordedMessage]:
+    """The messages that `previous` does not cover. Raises as `extend` does."""
+    covered = previous.covers_to if previous else None
+    new = [message for message in messages if covered is None or message.seq > covered]
+    if previous is None and not new:
+        raise EmptyInput("there is nothing to summarise")
+    for message in new:
         if covered is not None and message.seq != covered + 1:
             raise InvalidInput(f"message {message.seq} cannot follow {covered} in a summary")
         covered = message.seq
+    return new
+
+
+def without_heading(text: str) -> str:
+    """What a summary says, without the heading that names what it covers."""
+    heading, _, rest = text.partition("\n")
+    return rest if _HEADING.fullmatch(heading) or _ONLY_RANGE.fullmatch(heading) else text
 
 
 # --- from messages to lines --------------------------------------------------------------------

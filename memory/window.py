@@ -378,6 +378,12 @@ def shown(window: Window, limit: int, count: Count) -> Window:
     )
 
 
+def is_torn(window: Window) -> bool:
+    """Whether it was read in part, and the newest group with it."""
+    body = window.messages[lead(window.messages) :]
+    return bool(body) and not _cuts(body) and body[0].role is Role.TOOL
+
+
 def _cut(body: Sequence[RecordedMessage], room: int, target: float, count: Count) -> int:
     """How many of the first messages go, so that the rest needs at most `target` tokens; or, where
     no whole groups do that, as few as they can be made, but `room` before what must stay."""
