@@ -158,8 +158,12 @@ class Memory:
         return UserMemory(self._parts, Scope.of(tenant, name))
 
     async def settled(self, timeout: timedelta | None = None) -> bool:
-        """Wait until the tiers have everything written so far. False when one cannot have it."""
-        return not await self._parts.lagging(timeout or timedelta(days=1))
+        """Wait until the tiers have everything written so far, and what a language model has to
+        summarise of it has been tried. False when a tier cannot have it, or the time is up."""
+        longest = timeout or timedelta(days=1)
+        late = await self._parts.lagging(longest)
+        compactor = self._parts.compactor
+        return (compactor is None or await compactor.idle(longest)) and not late
 
     async def lags(self) -> list[Lag]:
         """How far each projection is."""
