@@ -16,6 +16,7 @@ import httpx2
 from pydantic import SecretStr
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, create_async_httpx2_client, infer_model
+from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers import infer_provider_class
 
 from memory.errors import ConfigurationError
@@ -27,6 +28,10 @@ _RESPONSES = "openai-responses"
 _ANTHROPIC = "anthropic"
 _NO_KEY = "no-key"
 """What is sent to endpoints that want none, by drivers that insist on one."""
+
+_AS_IT_CAME = ModelProfile(thinking_tags=("<\0>", "</\0>"))
+"""Thoughts aloud are left in the text, for `answers` to take out: pydantic-ai takes the thoughts of
+an answer that was cut off in their middle for the answer itself."""
 
 _OPENAI_ONLY = ("openai-organization", "openai-project")
 
@@ -94,7 +99,7 @@ def _openai(vendor: str, name: str, url: str | None, key: str | None) -> _Ready:
         kept_nowhere = OpenAIResponsesModelSettings(openai_store=False)
         model: Model = OpenAIResponsesModel(name, provider=provider, settings=kept_nowhere)
     else:
-        model = OpenAIChatModel(name, provider=provider)
+        model = OpenAIChatModel(name, provider=provider, profile=_AS_IT_CAME)
     return _Ready(model, client.aclose)
 
 
