@@ -459,18 +459,23 @@ class UserMemory:
         """
         parts = self._parts
         now = parts.clock()
-        held: JsonObject = {"labels": list(labels), "body": _masked(body, parts.redact)}
-        if problem := culprit(held):  # JSON itself would make texts of other keys
-            raise InvalidInput(f"cannot be noted as JSON: {problem}")
         event = NewEvent(
             kind=_note_kind(kind),
             key=content_id("note", kind, key if key is not None else parts.new_id()),
-            body=decode(encode(held)),
+            body={"labels": list(labels), "body": self.masked(body)},
             session=session,
             event_time=now,
         )
         stored = await parts.journal.append(self.scope, [event], now=now)
         return _note(stored[0])
+
+    def masked(self, value: JsonObject) -> JsonObject:
+        """The JSON object as it would be kept, without its secrets. Raises InvalidInput for what
+        JSON cannot hold."""
+        if problem := culprit(value):  # JSON itself would make texts of other keys
+            raise InvalidInput(f"cannot be kept as JSON: {problem}")
+        kept: JsonObject = decode(encode(_masked(value, self._parts.redact)))
+        return kept
 
     async def notes(self, kind: str, *, session: str | None = None, after: int = 0) -> list[Note]:
         """What was noted of this kind (in this session) at a position > `after`, oldest first."""

@@ -11,27 +11,40 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from memory.errors import ConfigurationError, InvalidInput
-from memory.memory import UserMemory
+from memory.memory import Memory, UserMemory
 from memory.sync import Blocking
 
 T = TypeVar("T")
 Owner = UserMemory | Blocking
 """Whose memory it is: `memory.user(name)`, of `Memory.open` or of `memory.sync.open`."""
+Opened = Memory | Blocking
+"""An open memory, of `Memory.open` or of `memory.sync.open`."""
 
 
 class Door:
-    """The way to a user's memory. Raises ConfigurationError when it is made outside of the loop."""
+    """The way to a memory. Raises ConfigurationError when it is made outside of its event loop."""
 
-    def __init__(self, user: Owner) -> None:
-        if isinstance(user, Blocking):
-            inner = user._inner
-            self._loop: asyncio.AbstractEventLoop = user._run(_current_loop())
+    def __init__(self, inner: Opened | Owner) -> None:
+        if isinstance(inner, Blocking):
+            self._inner: object = inner._inner
+            self._loop: asyncio.AbstractEventLoop = inner._run(_current_loop())
         else:
-            inner = user
+            self._inner = inner
             self._loop = _loop_of_this_thread()
-        if not isinstance(inner, UserMemory):
-            raise InvalidInput(f"give a user's memory, `memory.user(name)`, not {inner!r}")
-        self.user = inner
+
+    @property
+    def user(self) -> UserMemory:
+        """The user's memory that it leads to. Raises InvalidInput when it is another thing."""
+        if not isinstance(self._inner, UserMemory):
+            raise InvalidInput(f"give a user's memory, `memory.user(name)`, not {self._inner!r}")
+        return self._inner
+
+    @property
+    def memory(self) -> Memory:
+        """The open memory that it leads to. Raises InvalidInput when it is another thing."""
+        if not isinstance(self._inner, Memory):
+            raise InvalidInput(f"give an open memory, not {self._inner!r}")
+        return self._inner
 
     async def do(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of the work, done on the memory's loop."""

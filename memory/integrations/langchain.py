@@ -42,8 +42,8 @@ from memory.context import provider
 from memory.errors import InvalidInput
 from memory.integrations.conversation import Conversation
 from memory.integrations.door import Door, Owner
-from memory.integrations.packing import Piece, gathered, without_fences
-from memory.memory import Session
+from memory.integrations.packing import Piece, Told, gathered, without_fences
+from memory.memory import Session, UserMemory
 from memory.models import Context, JsonObject, Message, Role
 
 _OF = "langchain"
@@ -71,9 +71,7 @@ class TrimemChatMessageHistory(BaseChatMessageHistory):
     def __init__(self, session_id: str, user: Owner, *, agent: str | None = None) -> None:
         self.session_id = session_id
         self._door = Door(user)
-        self._conversation = Conversation(
-            self._door.user, session_id, of=_OF, derive=_items_of, agent=agent
-        )
+        self._conversation = conversation_of(self._door.user, session_id, agent=agent)
 
     async def current(self) -> Session:
         """The session as the memory has it: to build a context, or to look at."""
@@ -84,7 +82,7 @@ class TrimemChatMessageHistory(BaseChatMessageHistory):
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Add the messages, all or none. Durable when it returns. Raises InvalidInput."""
-        await self._door.do(self._conversation.add(gathered(pieces(messages))))
+        await self._door.do(self._conversation.add(told(messages)))
 
     async def aclear(self) -> None:
         """Begin anew, with an empty history. What was said stays remembered."""
@@ -96,11 +94,16 @@ class TrimemChatMessageHistory(BaseChatMessageHistory):
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """As `aadd_messages`, for a thread."""
-        self._door.wait(self._conversation.add(gathered(pieces(messages))))
+        self._door.wait(self._conversation.add(told(messages)))
 
     def clear(self) -> None:
         """As `aclear`, for a thread."""
         self._door.wait(self._conversation.clear())
+
+
+def conversation_of(user: UserMemory, name: str, *, agent: str | None = None) -> Conversation:
+    """A conversation of LangChain's messages."""
+    return Conversation(user, name, of=_OF, derive=_items_of, agent=agent)
 
 
 def model_input(context: Context) -> list[BaseMessage]:
@@ -111,17 +114,22 @@ def model_input(context: Context) -> list[BaseMessage]:
 # --- from LangChain's messages to ours ---------------------------------------------------------
 
 
-def pieces(messages: Sequence[BaseMessage]) -> list[Piece]:
-    """The messages as items to be remembered. Raises InvalidInput for a removal, and for what JSON
-    cannot hold."""
-    return [_piece(message) for message in messages]
+def told(messages: Sequence[BaseMessage]) -> list[Told]:
+    """The messages, to be remembered. Raises InvalidInput for a removal, and for what JSON cannot
+    hold."""
+    return gathered([_piece(message) for message in messages])
+
+
+def as_message(message: BaseMessage) -> Message:
+    """The message as memory has it."""
+    return _said(without_fences(_plain(message_to_dict(message))))
 
 
 def _piece(message: BaseMessage) -> Piece:
     if not isinstance(message, BaseMessage) or message.type == "remove":
         raise InvalidInput(f"a history holds messages, not {type(message).__name__}")
     item = without_fences(_plain(message_to_dict(message)))
-    made = _as_message(item)
+    made = _said(item)
     return Piece(item, None if made.is_empty else made, key=message.id, kind=message.type)
 
 
@@ -134,7 +142,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _as_message(item: JsonObject) -> Message:
+def _said(item: JsonObject) -> Message:
     """What a message, as `message_to_dict` gives it, says."""
     data: Any = item["data"]
     role = _role(str(item["type"]), data)

@@ -76,6 +76,6 @@ async def test_secrets_in_a_note_are_masked_but_not_in_its_labels(
 
 @pytest.mark.parametrize("bad", [math.nan, object(), {1: 2}, {"a", "b"}])
 async def test_what_json_cannot_hold_is_refused_by_name(memory: Memory, bad: Any) -> None:
-    with pytest.raises(InvalidInput, match="body"):
+    with pytest.raises(InvalidInput, match="field"):
         await memory.user("ada").note("list", {"field": bad})
     assert await memory.user("ada").notes("list") == []
