@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from memory.chroma import open_chroma
+from memory.compaction import Compactor
 from memory.embedding import Embedder, open_embedder
 from memory.episodic import EpisodicMemory, Repaired
 from memory.errors import AgentMemoryError, AlreadyRunning
@@ -34,11 +35,13 @@ from memory.projections import (
     WorkingProjection,
 )
 from memory.recall import RecallPolicy
+from memory.retelling import Retelling
 from memory.semantic import SemanticMemory, open_semantic
 from memory.semantic.predicates import Registry
 from memory.settings import Settings
 from memory.snapshots import Snapshots
 from memory.tokens import TokenCounter
+from memory.window import summary_limit
 from memory.worker import Worker
 from memory.working import WorkingMemory, open_redis
 
@@ -86,6 +89,8 @@ class Parts:
     lexical: LexicalIndex
     semantic: SemanticMemory
     snapshots: Snapshots
+    compactor: Compactor | None = None
+    """Summarises with the language model; None without one."""
     workers: dict[str, Worker] = field(default_factory=dict)
     in_one_space: set[Scope] = field(default_factory=set)
     """Users whose every vector is known to be the current embedder's."""
@@ -160,6 +165,8 @@ async def open_parts(
         stack.push_async_callback(_note_used, parts)
         tasks = [asyncio.create_task(worker.run()) for worker in parts.workers.values()]
         tasks.append(asyncio.create_task(_look_after(parts)))
+        if parts.compactor is not None:
+            tasks.append(asyncio.create_task(parts.compactor.run(parts.windows)))
         stack.push_async_callback(_cancel, tasks)
         stack.push_async_callback(_cancel, parts.mending)
         yield parts
@@ -181,12 +188,14 @@ async def _opened(
         open_semantic(urls.neo4j, journal, timeout=settings.timeout)
     )
     working = WorkingMemory(redis, ttl=settings.session_ttl)
+    llm = await speaking
+    compactor = _compactor(settings, llm, journal, counter, own.clock)
     embedder = await opening
     return Parts(
         settings=settings,
         clock=own.clock,
         redact=own.redact or _as_it_is,
-        llm=await speaking,
+        llm=llm,
         journal=journal,
         counter=counter,
         registry=own.registry,
@@ -200,13 +209,29 @@ async def _opened(
             summary_limit=settings.summary_tokens,
             ttl=settings.session_ttl,
             clock=own.clock,
+            later=compactor,
         ),
+        compactor=compactor,
         policy=RecallPolicy.of_embedder(embedder.identity),
         episodic=EpisodicMemory(journal, chroma, embedder),
         lexical=LexicalIndex(journal),
         semantic=semantic,
         snapshots=Snapshots(SnapshotStore(journal)),
     )
+
+
+def _compactor(
+    settings: Settings,
+    llm: LanguageModel | None,
+    journal: Journal,
+    counter: TokenCounter,
+    clock: Clock,
+) -> Compactor | None:
+    """Raises ConfigurationError when the model's window is too small for the summaries."""
+    if llm is None:
+        return None
+    limit = summary_limit(settings.window_tokens, settings.summary_tokens)
+    return Compactor(journal, Retelling(llm, counter.count, limit=limit), clock)
 
 
 async def _embedder(stack: AsyncExitStack, settings: Settings, given: Embedder | None) -> Embedder:
