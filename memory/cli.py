@@ -23,6 +23,7 @@ from consolidation import consolidate as run_night
 from memory.codec import decode
 from memory.demo import run as play
 from memory.doctor import doctor as examine
+from memory.doctor import llm_named
 from memory.errors import AgentMemoryError, AlreadyRunning, InvalidInput
 from memory.importers.importing import import_file
 from memory.local import default_folder, local_stack, stack_status, stop_stack
@@ -432,12 +433,15 @@ def up(home: Home = None, as_json: Json = False) -> None:
 
 @app.command()
 def status(home: Home = None, as_json: Json = False) -> None:
-    """What of the local stack is running. Starts nothing. Exit code 1 when a part is not."""
+    """What of the local stack is running. Starts and asks nothing. Exit code 1 when a part is
+    not."""
 
     async def work() -> int:
-        found = await stack_status(_folder(home, Settings()))
-        _healths(found, as_json)
-        return DONE if found and all(part.ok for part in found) else FAILED
+        settings = _settings(home)
+        found = await stack_status(_folder(home, settings))
+        named = await llm_named(settings)
+        _healths([*found, *named], as_json)
+        return DONE if found and all(part.ok for part in (*found, *named)) else FAILED
 
     _run(work())
 

@@ -18,8 +18,10 @@ import httpx
 from pydantic import SecretStr
 
 from memory.embedding import open_embedder
-from memory.errors import AgentMemoryError, TierUnavailable
+from memory.errors import AgentMemoryError, LLMError, LLMUnavailable, TierUnavailable
 from memory.journal import Journal
+from memory.journal.retries import Retries
+from memory.llm import LanguageModel, open_llm
 from memory.local import default_folder, local_stack, stack_status
 from memory.models import Health
 from memory.redis_url import open_redis
@@ -42,7 +44,8 @@ class _Urls(NamedTuple):
 
 async def doctor(settings: Settings) -> list[Health]:
     """How each part is, in a fixed order: the local stack's parts (when any is used), journal,
-    working, episodic, semantic, embedder, tokenizer.
+    working, episodic, semantic, embedder, tokenizer; and when the settings name a language model,
+    whether it answers, and what waits because it did not.
 
     Parts of the local stack are started, as opening a Memory would. Never raises for a part that
     does not answer, and never shows a password.
@@ -57,6 +60,12 @@ async def doctor(settings: Settings) -> list[Health]:
             ("embedder", lambda: _embedder(settings)),
             ("tokenizer", lambda: _tokenizer(settings)),
         )
+        if settings.llm is not None:
+            checks += (
+                ("language model", lambda: _llm(settings)),
+                ("summaries", lambda: _failed("compaction", urls.journal, settings)),
+                ("facts", lambda: _failed("read", urls.journal, settings)),
+            )
         asked = (_examined(part, check, settings) for part, check in checks)
         return [*local, *await asyncio.gather(*asked)]
 
@@ -66,6 +75,8 @@ async def _examined(
 ) -> Health:
     """The check's result; its failure or silence as one line."""
     limit = 3 * settings.timeout.total_seconds()
+    if part == "language model":
+        limit = max(limit, settings.llm_timeout.total_seconds() + 1)
     try:
         async with asyncio.timeout(limit):
             found = await check()
@@ -201,4 +212,52 @@ async def _tokenizer(settings: Settings) -> Health:
         version=counter.name,
         where=settings.model,
         problem="; ".join(counter.warnings),
+    )
+
+
+async def _llm(settings: Settings) -> Health:
+    """Whether it answers at all; what it says does not matter."""
+    model = await open_llm(settings)
+    if model is None:
+        return Health(part="language model", ok=True)
+    try:
+        await model.text("Answer with one word.", "Is anybody there?", limit=64)
+    except LLMUnavailable as error:
+        return _named(model, settings, problem=str(error))
+    except LLMError:
+        pass  # an answer, if none that could be used
+    finally:
+        await model.close()
+    return _named(model, settings)
+
+
+def _named(model: LanguageModel, settings: Settings, problem: str = "") -> Health:
+    where = _without_login(settings.llm_url) if settings.llm_url else ""
+    return Health(
+        part="language model", ok=not problem, version=model.identity, where=where, problem=problem
+    )
+
+
+async def llm_named(settings: Settings) -> list[Health]:
+    """The language model that the settings name, which is not asked anything; [] for none."""
+    try:
+        model = await open_llm(settings)
+    except AgentMemoryError as error:
+        return [Health(part="language model", ok=False, problem=_one_line(str(error)))]
+    if model is None:
+        return []
+    await model.close()
+    return [_named(model, settings)]
+
+
+async def _failed(job: str, journal_url: str | None, settings: Settings) -> Health:
+    """What the language model could not do yet."""
+    async with Journal.open(_reachable(job, journal_url), timeout=settings.timeout) as journal:
+        standing = await Retries(journal, job).standing()
+    last = standing.newest
+    return Health(
+        part=job,
+        ok=not standing.waiting,
+        version=f"{standing.waiting} wait, {standing.given_up} given up",
+        problem=f"the last one failed {last.attempts} times: {last.reason}" if last else "",
     )

@@ -67,6 +67,14 @@ class Retry(Value):
     updated_at: Moment
 
 
+class Standing(Value):
+    """How many items wait to be tried again, how many were given up, and what failed last."""
+
+    waiting: int
+    given_up: int
+    newest: Retry | None
+
+
 class Retries:
     """The failures of one job, in the journal's database."""
 
@@ -139,8 +147,25 @@ class Retries:
         wanted = select(func.count()).select_from(retries_table).where(_retries.job == self.job)
         return await self._journal.query(lambda connection: int(connection.scalar(wanted) or 0))
 
+    async def standing(self) -> Standing:
+        """How it stands with all that failed, of everybody."""
+        row = select(func.count(), func.count(_retries.retry_at)).where(_retries.job == self.job)
+
+        def work(connection: Connection) -> tuple[int, int]:
+            failed, waiting = connection.execute(row).one()
+            return int(failed), int(waiting)
+
+        failed, waiting = await self._journal.query(work)
+        newest = await self._found(limit=1, order=_retries.updated_at.desc()) if failed else []
+        return Standing(
+            waiting=waiting, given_up=failed - waiting, newest=newest[0] if newest else None
+        )
+
     async def _found(
-        self, *conditions: ColumnElement[bool], limit: int, order: Column[int] = _retries.updated_at
+        self,
+        *conditions: ColumnElement[bool],
+        limit: int,
+        order: ColumnElement[int] = _retries.updated_at,
     ) -> list[Retry]:
         wanted = (
             select(retries_table, owners.c.tenant, owners.c.user_id)

@@ -351,6 +351,18 @@ def test_status_and_doctor_say_of_each_part_whether_it_answers(
     assert {part["part"] for part in well.json} >= {"journal", "working", "episodic", "semantic"}
 
 
+def test_status_names_the_language_model_and_does_not_ask_it(
+    trimem: Trimem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "language model" not in {part["part"] for part in trimem("status", "--json").json}
+    monkeypatch.setenv("TRIMEM_LLM", "openai:gpt-4o-mini")
+    monkeypatch.setenv("TRIMEM_LLM_URL", "http://nobody.invalid/v1")
+    named = trimem("status", "--json")
+    assert (named.code, named.json[-1]["version"]) == (0, "openai:gpt-4o-mini")
+    monkeypatch.setenv("TRIMEM_LLM", "nobody:nothing")
+    assert trimem("status", "--json").code == 1
+
+
 def test_the_stack_starts_and_stops_by_command(trimem: Trimem, tmp_path: Path) -> None:
     folder = ("--home", str(tmp_path / "a stack"))
     assert trimem("up", *folder).code == 0
