@@ -94,7 +94,9 @@ class LanguageModel(Protocol):
         """Values of `shape` that the model read out of `data`; an empty list is an answer too.
 
         Common wrappings (fences, prose around it, trailing commas, a bare list, several objects)
-        are seen through; an answer cut off at `limit` gives its whole items only.
+        are seen through; an answer cut off at `limit` gives its whole items only, and is
+        LLMTruncated when there is none. What the items look like need not be in `instructions`:
+        the names, kinds and descriptions of the fields of `shape` are told to the model.
         """
         ...
 
