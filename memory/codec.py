@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
@@ -42,6 +43,36 @@ def decode(data: bytes) -> Any:
         return json.loads(data.decode("utf-8", "surrogatepass"))
     except (UnicodeDecodeError, ValueError) as error:
         raise Corrupt(f"stored value cannot be read: {error}") from error
+
+
+_ESCAPE = re.compile(
+    r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|\\(?:u([0-9a-f]{4})|.)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def unescaped(text: str) -> str:
+    r"""JSON text with its non-ASCII characters as themselves, not as \uXXXX: far fewer tokens.
+
+    The value, spaces and order stay the same, lone surrogates stay escaped, and what is no JSON
+    stays as it is.
+    """
+    if "\\u" not in text:
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return _ESCAPE.sub(_character, text)
+
+
+def _character(escape: re.Match[str]) -> str:
+    high, low, code = escape.groups()
+    if high:
+        return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF))
+    number = int(code or "0", 16)
+    is_itself = number < 0x80 or 0xD800 <= number <= 0xDFFF
+    return escape[0] if is_itself else chr(number)
 
 
 def digest(data: bytes) -> str:

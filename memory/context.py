@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
+from memory import codec
 from memory import turns as conversation
 from memory import window as windows
 from memory.budget import ContextPolicy, Section, allot
@@ -45,6 +46,7 @@ from memory.models import (
     Role,
     Summary,
     TokenCount,
+    ToolCall,
     Window,
 )
 from memory.prefix import MEMORY_HEAD, PINNED_HEAD, SUMMARY_HEAD, SUMMARY_ID, Kind, Previous, prefix
@@ -399,7 +401,7 @@ def _sendable(message: Message | None) -> Message | None:
 
 
 def _addressed_all(window: Window) -> Window:
-    if all(message.name is None for message in window.messages):
+    if all(message is _addressed(message) for message in window.messages):
         return window
     return window.model_copy(
         update={"messages": tuple(_addressed(message) for message in window.messages)}
@@ -869,11 +871,20 @@ M = TypeVar("M", bound=Message)
 
 
 def _addressed(message: M) -> M:
-    """The message under a name that providers take (OpenAI refuses white space and `<|\\/>`)."""
-    if message.name is None:
+    """The message under a name that providers take (OpenAI refuses white space and `<|\\/>`), and
+    its calls in the characters that they stand for."""
+    if message.name is None and not message.tool_calls:
         return message
-    name = _UNFIT_FOR_NAME.sub("_", message.name)[:64] or None
-    return message if name == message.name else message.model_copy(update={"name": name})
+    name = _UNFIT_FOR_NAME.sub("_", message.name or "")[:64] or None
+    calls = tuple(_spelt_out(call) for call in message.tool_calls)
+    if (name, calls) == (message.name, message.tool_calls):
+        return message
+    return message.model_copy(update={"name": name, "tool_calls": calls})
+
+
+def _spelt_out(call: ToolCall) -> ToolCall:
+    arguments = codec.unescaped(call.arguments)
+    return call if arguments == call.arguments else call.model_copy(update={"arguments": arguments})
 
 
 def provider(message: Message) -> JsonObject:

@@ -189,7 +189,8 @@ class TokenCounter:
     def message(self, message: Message) -> int:
         """How many tokens this message is in a request: its content and what goes around it.
 
-        Text and tool calls count with the characters they have. Images, audio and files count by
+        Text and tool calls count with the characters they have, arguments with those that their
+        JSON stands for, because that is how they are sent. Images, audio and files count by
         fixed rules (IMAGE_LOW, IMAGE, AUDIO, ATTACHMENT), whatever their bytes. `metadata` and
         `event_time` are not sent and do not count.
         """
@@ -203,7 +204,8 @@ class TokenCounter:
         if message.tool_call_id is not None:
             tokens += self.count(message.tool_call_id)
         for call in message.tool_calls:
-            tokens += PER_TOOL_CALL + sum(map(self.count, (call.id, call.name, call.arguments)))
+            arguments = codec.unescaped(call.arguments)
+            tokens += PER_TOOL_CALL + sum(map(self.count, (call.id, call.name, arguments)))
         return tokens
 
     def tool(self, definition: JsonObject) -> int:

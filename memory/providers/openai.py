@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from memory import codec
 from memory.errors import EmptyInput
 from memory.providers.parts import (
     THINKING,
@@ -65,7 +66,7 @@ def _messages(turn: Turn) -> Iterator[JsonObject]:
                 "type": "function",
                 "function": {
                     "name": tool_name(call.name, 64),
-                    "arguments": call.arguments or "{}",
+                    "arguments": codec.unescaped(call.arguments) or "{}",
                 },
             }
             for sent, call in calls

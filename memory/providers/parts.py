@@ -143,7 +143,8 @@ def _sound(part: JsonObject) -> Media:
     return Media("audio", url=url, media_type=found.media_type)
 
 
-_URL_KEYS: Final = ("image_url", "audio_url", "video_url", "url", "file_url", "file_data", "data")
+_BASE64_KEYS: Final = ("base64", "data", "file_data")
+_URL_KEYS: Final = ("image_url", "audio_url", "video_url", "url", "file_url", *_BASE64_KEYS)
 
 
 def _url_in(part: JsonObject) -> str:
@@ -153,7 +154,7 @@ def _url_in(part: JsonObject) -> str:
     """
     held = fields(part.get("source")) or part
     media_type = string(held.get("media_type")) or string(part.get("mime_type"))
-    for key in ("base64", "data", "file_data"):
+    for key in _BASE64_KEYS:
         data = string(held.get(key))
         if data and not data.startswith(("data:", "http://", "https://")):
             return f"data:{media_type};base64,{data}" if held.get("type") != "text" else ""

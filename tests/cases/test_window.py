@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -9,9 +10,9 @@ import pytest
 from memory import Memory
 from memory.errors import BudgetError
 from memory.models import Context, Message
-from memory.tokens import TokenCounter
+from memory.tokens import PER_MESSAGE, PER_TOOL_CALL, TokenCounter
 from tests.behaviour.conftest import Open
-from tests.conversations import what_a_provider_refuses
+from tests.conversations import check_anthropic, check_openai, what_a_provider_refuses
 
 PATIENCE = timedelta(seconds=30)
 
@@ -289,11 +290,50 @@ async def test_control_tokens_in_a_text_are_text_everywhere(memory: Memory) -> N
     assert [message.text for message in await session.messages()] == CONTROL
 
 
+async def test_real_characters_count_and_are_sent_however_arguments_were_escaped(
+    memory: Memory,
+) -> None:
+    """TOK-02"""
+    session = memory.user("u1").session("s")
+    counter = TokenCounter()
+    said = "こんにちは、来週の会議は何時ですか？"
+    escaped = json.dumps({"city": "北京"})
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": escaped}}
+    recorded = (
+        await session.record(
+            messages=[
+                {"role": "user", "content": said},
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "c1", "content": "晴れ"},
+            ]
+        )
+    ).messages
+    assert recorded[1].tool_calls[0].arguments == escaped
+    overhead = counter.message(Message.parse({"role": "user", "content": "a"})) - counter.count("a")
+    assert counter.message(recorded[0]) == counter.count(said) + overhead
+    assert counter.message(recorded[0]) < counter.count(json.dumps(said)) + overhead
+    real = counter.count('{"city": "北京"}')
+    assert counter.message(recorded[1]) == (
+        PER_MESSAGE + PER_TOOL_CALL + counter.count("c1") + counter.count("weather") + real
+    )
+    assert real < counter.count(escaped)
+    await memory.settled(PATIENCE)
+    assert (await session.window()).tokens == sum(map(counter.message, recorded))
+    context = await session.build_context("晴れですか？")
+    assert context.tokens.turns == sum(map(counter.message, recorded))
+    (sent,) = [message for message in context.messages if message.get("tool_calls")]
+    assert sent["tool_calls"][0]["function"]["arguments"] == '{"city": "北京"}'
+
+
+PICTURE = "data:image/png;base64," + "iVBORw0KGgoA" * 40_000
+IMAGE = {"type": "image_url", "image_url": {"url": PICTURE}}
+
+
 async def test_a_large_picture_costs_a_little_and_leaves_the_window_full(memory: Memory) -> None:
     """MM-01"""
     session = memory.user("u1").session("s")
     await session.record(user="The red kayak is in the boathouse.", assistant="Noted.")
-    data = "data:image/png;base64," + "iVBORw0KGgo" * 40_000
+    data = PICTURE
     shapes = [
         {"type": "image_url", "image_url": {"url": data}},
         {"type": "image_url", "image_url": data},
@@ -321,3 +361,32 @@ async def test_a_large_picture_costs_a_little_and_leaves_the_window_full(memory:
     assert [one.text for one in episodes] == ["The red kayak is in the boathouse.", "Noted."]
     context = await session.build_context("What is on it?", budget=4_000)
     assert context.tokens.total <= 4_000
+    context = await session.build_context("What is on it?", budget=20_000)
+    assert check_openai(context.openai()) == []
+    assert check_anthropic(context.anthropic(cache=True)) == []
+    pictures = [
+        part for m in context.openai()["messages"] for part in m["content"] if "image_url" in part
+    ]
+    blocks = [block for m in context.anthropic()["messages"] for block in m["content"]]
+    assert 1 <= len(pictures) == len([block for block in blocks if block["type"] == "image"])
+
+
+def test_the_shape_the_bytes_and_the_order_of_parts_change_no_count() -> None:
+    """MM-01"""
+    counter = TokenCounter()
+
+    def count(*parts: dict[str, object]) -> int:
+        return counter.message(Message.parse({"role": "user", "content": list(parts)}))
+
+    for data in (PICTURE, PICTURE + "iVBORw0KGgo" * 40_000):
+        for shape in ({"url": data}, {"url": data, "detail": "high"}, data):
+            assert count({"type": "image_url", "image_url": shape}) == count(IMAGE)
+        assert count({"type": "input_image", "image_url": data}) == count(IMAGE)
+    low = {"type": "image_url", "image_url": {"url": PICTURE, "detail": "low"}}
+    assert count(low) < count(IMAGE) < 3_000
+    texts = [{"type": "text", "text": f"{word} " * 400} for word in ("one", "two", "three")]
+    together = count(texts[0], IMAGE, *texts[1:])
+    assert together == count(*reversed(texts), IMAGE)
+    assert (
+        together >= sum(counter.count(text["text"]) for text in texts) + count(IMAGE) - PER_MESSAGE
+    )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.codec import content_id, decode, digest, encode
+from memory.codec import content_id, decode, digest, encode, unescaped
 from memory.errors import Corrupt, InvalidInput
 
 ANY_TEXT = st.text(st.characters(), max_size=50)
@@ -59,3 +59,29 @@ def test_ids_are_functions_of_all_their_parts() -> None:
     assert content_id("k", "a", "b") == content_id("k", "a", "b")
     assert len({content_id("k", "a", "b"), content_id("k", "ab"), content_id("j", "a", "b")}) == 3
     assert len(digest(b"")) == 32
+
+
+@given(ANY_JSON, st.sampled_from([None, 2]))
+def test_json_text_without_its_escapes_is_the_same_value_and_mostly_itself(
+    value: object, indent: int | None
+) -> None:
+    text = json.dumps(value, indent=indent)
+    shorter = unescaped(text)
+    assert json.loads(shorter) == value
+    assert shorter.encode("utf-8")
+    assert unescaped(shorter) == shorter
+    assert unescaped(json.dumps(value, ensure_ascii=False)) == json.dumps(value, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r'{ "a" : "\u5317\u4EAC" }', '{ "a" : "北京" }'),
+        (r'["\ud83e\udd8a", "\ud83e", "\udd8a"]', r'["🦊", "\ud83e", "\udd8a"]'),
+        (r'["\\u5317", "\\\u5317", "\u0022\u005c\u0000\n\""]',) * 2,
+        (r"print('\u5317')",) * 2,
+        ("[" * 5_000 + r'"\u5317"',) * 2,
+    ],
+)
+def test_only_what_is_no_ascii_loses_its_escape(text: str, expected: str) -> None:
+    assert unescaped(text) == expected.replace(r"\\\u5317", r"\\北")

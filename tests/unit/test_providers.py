@@ -416,6 +416,7 @@ PICTURES = {
     "anthropic": {"type": "image", "source": base64_source(PNG)},
     "anthropic, a data URL": {"type": "image", "source": base64_source(PNG_URL)},
     "langchain": {"type": "image", "base64": PNG, "mime_type": "image/png"},
+    "langchain, a data URL": {"type": "image", "base64": PNG_URL, "mime_type": "image/png"},
     "langchain, older": {"type": "image", "source_type": "base64", "data": PNG},
     "the wrong type": {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{PNG}"}},
     "no type": {"type": "image", "base64": PNG},
@@ -507,7 +508,7 @@ def test_what_openai_accepts_stays_as_it_is() -> None:
     chat = [
         {"role": "developer", "content": "Be brief.", "name": "ops"},
         user([text("one"), text("two")], name="ada"),
-        assistant(None, ("call_0", "search", '{ "q": "\\u5317" }')),
+        assistant(None, ("call_0", "search", '{ "q": "北\\n" }')),
         result("call_0", ""),
         assistant("Done. \n"),
         user("  spaces stay  "),

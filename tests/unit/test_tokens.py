@@ -228,6 +228,11 @@ def test_a_message_counts_its_real_characters_and_not_their_escapes() -> None:
         + COUNTER.count("weather")
         + COUNTER.count('{"city": "北京"}')
     )
+    escaped = call.model_copy(update={"arguments": json.dumps({"city": "北京"})})
+    assert COUNTER.count(escaped.arguments) > COUNTER.count(call.arguments)
+    assert COUNTER.message(Message(role=Role.ASSISTANT, tool_calls=(escaped,))) == (
+        COUNTER.message(Message(role=Role.ASSISTANT, tool_calls=(call,)))
+    )
 
 
 def test_a_speakers_name_and_the_call_that_is_answered_count() -> None:
