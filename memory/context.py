@@ -514,11 +514,13 @@ class _Candidates(NamedTuple):
         )
 
     def wants(self, now: datetime, count: Count) -> dict[Section, int]:
-        """Tokens that facts and episodes want, the block around them included."""
-        facts = sum(line.tokens for line in self.facts)
-        episodes = sum(line.tokens for line in self.episodes)
-        around = _around(self, now, count) if facts or episodes or self.note else 0
-        of_facts = around * facts // (facts + episodes) if facts + episodes else around
+        """Tokens that facts and episodes want, the block around them included. A note alone wants
+        none: it is there when the turns leave room."""
+        facts, episodes = _size(self.facts), _size(self.episodes)
+        if not facts + episodes:
+            return {"facts": 0, "episodes": 0}
+        around = _around(self, now, count)
+        of_facts = around * facts // (facts + episodes)
         return {"facts": facts + of_facts, "episodes": episodes + around - of_facts}
 
     def beside(self, turns: Turns, parts: ContextParts) -> _Candidates:

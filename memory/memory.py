@@ -13,6 +13,7 @@ the result's `unavailable`; what lags is said in its `warnings`.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,12 +26,14 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from memory import filters, former, recall
+from memory.budget import ContextPolicy
 from memory.codec import content_id, culprit, decode, encode
 from memory.context import ContextParts, assemble, strip_fences
 from memory.embedding import Embedder, usable
 from memory.embedding.base import embedded
 from memory.episodic import Repaired
 from memory.errors import (
+    AgentMemoryError,
     EmbeddingFailed,
     EmptyInput,
     IndexLost,
@@ -62,6 +65,7 @@ from memory.models import (
     valid_name,
 )
 from memory.parts import Clock, Own, Parts, Progress, Redact, open_parts, rebuild
+from memory.prefix import Previous
 from memory.projections import (
     ARCHIVED,
     PINNED,
@@ -95,6 +99,9 @@ OF_A_KIND = 20
 """Facts of one kind that are looked at beside those."""
 SHOWN = 30
 """Facts that are offered to a context, at most."""
+
+
+_log = logging.getLogger(__name__)
 
 
 def utc_now() -> datetime:
@@ -133,11 +140,12 @@ class Memory:
         registry: Registry | None = None,
         llm: LanguageModel | None = None,
         redact: Redact | None = None,
+        context: ContextPolicy | None = None,
         clock: Clock = utc_now,
     ) -> AsyncIterator[Memory]:
         """Open the memory in `folder` (else TRIMEM_HOME, else the user's data folder), or at the
         URLs that the settings give. An `embedder` or `llm` of your own is left open when this
-        closes.
+        closes. `context` says how contexts are shared out, where `build_context` is not told.
 
         Stores that do not answer are no error until they are asked; the journal must answer.
         Raises ConfigurationError, TierUnavailable.
@@ -148,6 +156,7 @@ class Memory:
             embedder=embedder,
             llm=llm,
             redact=redact,
+            context=context,
         )
         async with open_parts(folder, settings or Settings(), own) as parts:
             yield cls(parts)
@@ -485,8 +494,7 @@ class UserMemory:
         return [_note(event) for event in found]
 
     async def _await_own_writes(self) -> tuple[str, ...]:
-        behind = await self._parts.lagging(READ_WAIT)
-        return tuple(f"{name} memory has not caught up with what was recorded" for name in behind)
+        return _not_caught_up(await self._parts.lagging(READ_WAIT))
 
     async def _other_spaces(self) -> tuple[str, ...]:
         """A warning when some of the user's vectors are another embedder's."""
@@ -693,41 +701,49 @@ class Session:
         system: str | None = None,
         reserve: int | None = None,
         k: int | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        policy: ContextPolicy | None = None,
     ) -> Context:
         """Everything the model should see for `message`, within `budget` tokens, and why.
 
-        `budget` covers all messages and `reserve`, the room left for the answer (by default the
-        settings', but no more than a quarter of the budget). `k` is the most episodes recalled.
-        The context is kept as a snapshot before it is returned.
+        `budget` covers all messages, the definitions of `tools` (in any provider's shape) and
+        `reserve`, the room left for the answer (by default the settings', but no more than a
+        quarter of the budget). `k` is the most episodes recalled. `policy` says how the room is
+        shared out. The context is kept as a snapshot before it is returned; the next one of the
+        session keeps its beginning as far as it can.
 
         In the middle of a turn, `message` is the tool's result, or None when the result is
         recorded already; what is recalled then answers what the user asked last. Raises
-        BudgetError when system, message and reserve alone do not fit; EmptyInput.
+        BudgetError when tools, system, message and reserve alone do not fit; EmptyInput,
+        InvalidInput.
         """
         parts, user = self._parts, self._user
         new = None if message is None else _as_message(message, Role.USER).require_content()
-        policy = parts.settings
-        budget = policy.budget if budget is None else _whole("budget", budget)
+        settings = parts.settings
+        budget = settings.budget if budget is None else _whole("budget", budget)
         reserve = (
-            max(0, min(policy.reserve, budget // 4))
+            max(0, min(settings.reserve, budget // 4))
             if reserve is None
             else _whole("reserve", reserve)
         )
-        warnings = await user._await_own_writes()
-        k = policy.recall_k if k is None else _at_least_one(k)
+        k = settings.recall_k if k is None else _at_least_one(k)
+        definitions = _definitions(tools)
+        behind = await parts.lagging(READ_WAIT)
         now = parts.clock()
         reading = asyncio.ensure_future(self._window())
         asked = new.text if _is_asking(new) else _asked_last((await reading)[0])
-        (window, no_window), found, facts = await asyncio.gather(
+        (window, no_window), found, facts, previous = await asyncio.gather(
             reading,
             user._found(asked, wanted=max(CANDIDATES, 4 * k)),
             user._known(asked, now=now),
+            self._previous(),
         )
         episodes = user._fused(found, k=k + found.among(window.messages), now=now)
-        warnings += await user._other_spaces()
+        warnings = (*_not_caught_up(behind), *await user._other_spaces())
         context = assemble(
             ContextParts(
                 system=system,
+                tools=definitions,
                 window=window,
                 message=new,
                 facts=facts.items,
@@ -735,7 +751,10 @@ class Session:
                 k=k,
                 dropped=(*episodes.dropped, *facts.dropped),
                 unavailable=_all_named(no_window, *episodes.unavailable, *facts.unavailable),
+                behind=behind,
                 warnings=warnings,
+                previous=previous,
+                policy=policy or parts.context,
                 budget=budget,
                 reserve=reserve,
                 now=now,
@@ -748,7 +767,25 @@ class Session:
         )
         shown = {item.id for item in context.items if item.tier == "episodic"}
         parts.used.setdefault(self.scope, set()).update(shown)
-        return context.model_copy(update={"snapshot_id": snapshot_id})
+        kept = context.model_copy(update={"snapshot_id": snapshot_id})
+        parts.recent.put(self.scope, self.name, Previous.of(kept))
+        return kept
+
+    async def _previous(self) -> Previous | None:
+        """The newest context of this session, whichever process built it; None for the first, and
+        where it cannot be read: a turn does not wait for what only saves tokens."""
+        parts = self._parts
+        try:
+            newest = await parts.snapshots.newest(self.scope, self.name)
+            if newest is None:
+                return None
+            kept = parts.recent.get(self.scope, self.name)
+            if kept is not None and kept.snapshot_id == newest:
+                return kept
+            return Previous.of(await parts.snapshots.show(self.scope, newest))
+        except AgentMemoryError as error:
+            _log.warning("the context before this one cannot be read: %s", error)
+            return None
 
     async def window(self) -> Window:
         """Working memory of this session, as the next context would see it."""
@@ -769,6 +806,10 @@ class Session:
         if window is None:
             window = await windows.from_journal(self.scope, self.name)
         return window, missing
+
+
+def _not_caught_up(tiers: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{name} memory has not caught up with what was recorded" for name in tiers)
 
 
 # --- what was given ----------------------------------------------------------------------------
@@ -796,6 +837,16 @@ def _as_message(given: Given, role: Role | None) -> Message:
             raise InvalidInput("a message needs a role: give a mapping or a Message")
         return Message(role=role, content=given)
     return Message.parse(given)
+
+
+def _definitions(tools: Sequence[Mapping[str, Any]]) -> tuple[JsonObject, ...]:
+    if isinstance(tools, Mapping | str) or not isinstance(tools, Iterable):
+        raise InvalidInput(f"tools must be a list of definitions, not {type(tools).__name__}")
+    definitions = tuple(tools)
+    for tool in definitions:
+        if not isinstance(tool, Mapping):
+            raise InvalidInput(f"the definition of a tool is a mapping, not {type(tool).__name__}")
+    return tuple(dict(tool) for tool in definitions)
 
 
 def _is_asking(message: Message | None) -> TypeGuard[Message]:

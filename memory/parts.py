@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from memory.budget import ContextPolicy
 from memory.chroma import open_chroma
 from memory.compaction import Compactor
 from memory.embedding import Embedder, open_embedder
@@ -27,6 +28,7 @@ from memory.lexical import LexicalIndex
 from memory.llm import LanguageModel, open_llm
 from memory.local import default_folder, local_stack
 from memory.models import Scope
+from memory.prefix import Recent
 from memory.projections import (
     EpisodicProjection,
     ExtractProjection,
@@ -68,6 +70,7 @@ class Own:
     embedder: Embedder | None = None
     llm: LanguageModel | None = None
     redact: Redact | None = None
+    context: ContextPolicy | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,10 @@ class Parts:
     lexical: LexicalIndex
     semantic: SemanticMemory
     snapshots: Snapshots
+    context: ContextPolicy
+    """How contexts are shared out, where a call does not say."""
+    recent: Recent = field(default_factory=Recent)
+    """Contexts that were built here, for the next ones of their sessions."""
     compactor: Compactor | None = None
     """Summarises with the language model; None without one."""
     workers: dict[str, Worker] = field(default_factory=dict)
@@ -217,6 +224,7 @@ async def _opened(
         lexical=LexicalIndex(journal),
         semantic=semantic,
         snapshots=Snapshots(SnapshotStore(journal)),
+        context=own.context or ContextPolicy(),
     )
 
 

@@ -9,11 +9,12 @@ What comes before it should stay: this says how much did, and what was first to 
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Self
 
-from memory.models import Context, Item, JsonObject, Prefix, TokenCount
+from memory.models import Context, Item, JsonObject, Prefix, Scope, TokenCount
 
 Kind = Literal["system", "pinned", "summary", "turns", "memory", "message"]
 """What a message of a context is."""
@@ -52,6 +53,26 @@ class Previous:
             first_turn=first,
             summary=summary,
         )
+
+
+class Recent:
+    """The newest context of each of the sessions that were asked for last, at most `limit`."""
+
+    def __init__(self, limit: int = 256) -> None:
+        self._limit = limit
+        self._kept: OrderedDict[tuple[Scope, str], Previous] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, scope: Scope, session: str) -> Previous | None:
+        return self._kept.get((scope, session))
+
+    def put(self, scope: Scope, session: str, previous: Previous) -> None:
+        self._kept[scope, session] = previous
+        self._kept.move_to_end((scope, session))
+        while len(self._kept) > self._limit:
+            self._kept.popitem(last=False)
 
 
 def prefix(

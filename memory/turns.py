@@ -10,7 +10,7 @@ provider's prompt cache can use again, so in a conversation that goes on it stay
   need for one message, and will for the next, is no reason to move.
 
 Turns begin with the user, because providers refuse another: where they would begin with the
-assistant and nothing of the user's stands before, a mark in a fence does.
+assistant and nothing of the user's stands before, a mark in a fence does, or a cut further on.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def cut(
 
 def _tokens_from(messages: Sequence[Message], place: int, count: Count, opens: bool) -> int:
     opening = count(OPENING) if _wants_opening(messages[place:], opens) else 0
-    return opening + sum(map(count, messages[place:]))
+    return opening + _size(messages[place:], count)
 
 
 def _wants_opening(kept: Sequence[Message], opens: bool) -> bool:
@@ -225,35 +225,61 @@ def _roomy(past: History, room: int, count: Count, opens: bool, slack: float) ->
 
 
 def _fitted(past: History, limit: int, room: int, count: Count, opens: bool) -> Turns:
-    """The newest whole groups that fit into `limit`, of the `room` that there is."""
-    opening = None
+    """The newest whole groups that fit into `limit`, of the `room` that there is.
+
+    Where the assistant would begin, either the mark goes before, or the turns begin with the next
+    message of the user: whichever shows more.
+    """
     fit = _fit(past, limit, count)
-    if _wants_opening(fit.kept, opens):
-        fit = _fit(past, max(0, limit - count(OPENING)), count)
-        opening = OPENING if _wants_opening(fit.kept, opens) else None
-    tokens = fit.tokens + (count(OPENING) if opening else 0)
-    return Turns(
-        fit.kept,
-        opening,
-        tokens,
-        _cut_off(past.messages, fit.kept, room - tokens, room, count),
-        fit.shortened,
-    )
+    kept, opening, shortened = fit.kept, None, fit.shortened
+    if _wants_opening(kept, opens):
+        users = [place for place, message in enumerate(kept) if message.role is Role.USER]
+        kept = kept[users[0] :] if users else ()
+        marked = _fit_beside_a_mark(past, limit - count(OPENING), count)
+        if marked is not None and (
+            not _has_newest(kept, past) or _size(marked.kept, count) > _size(kept, count)
+        ):
+            kept, shortened = marked.kept, marked.shortened
+            opening = OPENING if _wants_opening(kept, opens) else None
+        if not _has_newest(kept, past):
+            raise _too_small(fit.tokens + count(OPENING), limit)
+    tokens = _size(kept, count) + (count(OPENING) if opening else 0)
+    cut = _cut_off(past.messages, kept, room - tokens, room, count)
+    return Turns(kept, opening, tokens, cut, shortened if kept else ())
+
+
+def _fit_beside_a_mark(past: History, room: int, count: Count) -> windows.Fit[Message] | None:
+    try:
+        return _fit(past, room, count) if room > 0 else None
+    except BudgetError:
+        return None
+
+
+def _size(messages: Sequence[Message], count: Count) -> int:
+    return sum(map(count, messages))
 
 
 def _fit(past: History, room: int, count: Count) -> windows.Fit[Message]:
-    newest = past.newest
-    fit = windows.fit(past.messages, room, count, keep_latest_user=newest is not None)
-    if newest is not None and not any(_is_same(newest, kept) for kept in fit.kept):
+    fit = windows.fit(past.messages, room, count, keep_latest_user=past.newest is not None)
+    if not _has_newest(fit.kept, past) and past.newest is not None:
         conversation = windows.groups(past.messages)
-        group = next(group for group in conversation if key(newest) in map(key, group))
-        needed = sum(map(count, {key(m): m for m in (*fit.kept, *group)}.values()))
-        raise BudgetError(
-            f"this turn's own messages need {needed} tokens; there are {room}",
-            needed=needed,
-            given=room,
-        )
+        group = next(group for group in conversation if key(past.newest) in map(key, group))
+        both = {key(message): message for message in (*fit.kept, *group)}
+        raise _too_small(_size(tuple(both.values()), count), room)
     return fit
+
+
+def _has_newest(kept: Sequence[Message], past: History) -> bool:
+    """Whether what the model is to answer in the middle of a turn is there."""
+    return past.newest is None or any(_is_same(past.newest, each) for each in kept)
+
+
+def _too_small(needed: int, room: int) -> BudgetError:
+    return BudgetError(
+        f"this turn's own messages need {needed} tokens; there are {room}",
+        needed=needed,
+        given=room,
+    )
 
 
 def _is_same(message: Message, kept: Message) -> bool:

@@ -83,6 +83,10 @@ class Snapshots:
         """The context, equal to what was recorded. Raises NotFound, Corrupt, SchemaTooNew."""
         return (await self.replay(scope, snapshot_id)).context
 
+    async def newest(self, scope: Scope, session: str) -> str | None:
+        """The id of the session's newest snapshot; None while it has none."""
+        return await self._store.head(scope, session)
+
     async def diff(self, scope: Scope, before: str, after: str) -> Diff:
         """What changed between two of the user's contexts. Raises as `show` does."""
         return diff(await self.show(scope, before), await self.show(scope, after))
