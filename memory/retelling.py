@@ -64,7 +64,7 @@ _LEAST: Final = 128
 """Tokens of conversation that a request must have room for."""
 _SURE: Final = 0.95
 """The part of the model's window that is used: its provider may count a little differently."""
-_PARTS: Final = 12
+_PARTS: Final = 32
 """Requests that one message may take; of a longer one the middle is left out."""
 _READ: Final = 200_000
 """Characters that are read of one message."""

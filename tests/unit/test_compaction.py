@@ -152,7 +152,7 @@ async def test_a_message_larger_than_the_models_window_goes_in_parts(text: str):
 async def test_of_an_endless_message_the_middle_is_left_out():
     asking, llm = retelling(says("An endless message."), window=1_500)
     await asking.extend(None, [said(1, "user", "many words " * 100_000)], limit=LIMIT)
-    assert len(llm.asked) == 12
+    assert len(llm.asked) == 32
     assert all(asked.tokens <= llm.window for asked in llm.asked)
 
 
