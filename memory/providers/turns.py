@@ -65,7 +65,8 @@ def read(messages: Iterable[Mapping[str, JsonValue]]) -> list[Turn]:
                 turns[caller] = found
             else:
                 unmatched += _told(result)
-        turn = replace(turn, parts=(*unmatched, *turn.parts))
+        if unmatched:
+            turn = replace(turn, parts=(*unmatched, *turn.parts))
         if turn.role != "tool":
             turns.append(turn)
         elif unmatched:

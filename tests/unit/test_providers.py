@@ -631,7 +631,7 @@ def test_the_marks_end_tools_system_and_what_stands_before_the_memory() -> None:
         assistant("two"),
         BLOCK,
         user("three"),
-        tools=[OPENAI_TOOL, {**ANTHROPIC_TOOL, "name": "other", "cache_control": {"type": "x"}}],
+        tools=[{**ANTHROPIC_TOOL, "name": "other", "cache_control": {"type": "x"}}, OPENAI_TOOL],
     )
     request = made.anthropic(cache=True)
     assert check_anthropic(request) == []
