@@ -302,10 +302,19 @@ def test_results_come_first_in_one_message_in_the_order_of_the_calls() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    ["[1, 2]", "not json", '{"a":NaN}', '{"a":1,"a":2}', '{"a":1e999}', '{"_arguments":"x"}', " "],
-)
+NO_OBJECTS = {
+    "a list": "[1, 2]",
+    "no JSON": "not json",
+    "blank": " ",
+    "no number": '{"a":NaN}',
+    "too large": '{"a":1e999}',
+    "a key twice": '{"a":1,"a":2}',
+    "the key itself": '{"_arguments":"x"}',
+    "deep": '{"a":' * 100 + "1" + "}" * 100,
+}
+
+
+@pytest.mark.parametrize("arguments", NO_OBJECTS.values(), ids=NO_OBJECTS.keys())
 def test_arguments_that_are_no_object_stand_whole_under_one_key(arguments: str) -> None:
     messages = for_anthropic(user(), assistant(None, ("c1", "search", arguments)), result("c1"))
     (use,) = blocks_of(messages, "tool_use")
