@@ -8,8 +8,9 @@ holds now excludes it, the fact has only ended (or not begun), and no more than 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import datetime
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from memory.models import Cause, Dropped, Fact
@@ -60,16 +61,13 @@ def open_slots(
 
     `read` are the keys of those of whom everything current is known.
     """
-    known = list(current)
+    elsewhere = [each for each in former if names.key(each.fact.subject) not in read]
+    known = _by_slot(current) if elsewhere else {}
     wanted: dict[Slot, None] = {}
-    for fact in (each.fact for each in former):
+    for fact in (each.fact for each in elsewhere):
         rule = registry.find(fact.predicate)
         excluding = rule and (rule.name if rule.single else rule.opposite)
-        if (
-            excluding
-            and names.key(fact.subject) not in read
-            and not _successor(fact, known, registry)
-        ):
+        if excluding and not _successor(fact, known, registry):
             wanted[fact.subject, excluding] = None
     return list(wanted)
 
@@ -85,8 +83,10 @@ def near_misses(
 
     A fact that holds again is none. They have no rank: what does not hold is not ranked.
     """
-    known = [fact for fact in current if fact.holds_at(now)]
-    holding = {fact.fact_id for fact in known}
+    if not former:
+        return []
+    holding = {fact.fact_id: fact for fact in current if fact.holds_at(now)}
+    known = _by_slot(holding.values())
     missed = []
     for fact, score, scores in former:
         if fact.fact_id in holding:
@@ -108,23 +108,32 @@ def near_misses(
     return missed
 
 
-def _successor(fact: Fact, current: Sequence[Fact], registry: Registry) -> Fact | None:
+def _successor(fact: Fact, current: Mapping[Slot, list[Fact]], registry: Registry) -> Fact | None:
     """What holds now and excludes the fact; the newest, where there are several."""
     rule = registry.find(fact.predicate)
-    if rule is None:
+    excluding = rule and (rule.name if rule.single else rule.opposite)
+    if rule is None or excluding is None:
         return None
-    subject, about = names.key(fact.subject), names.key(fact.object)
-    excluding = predicate_key(rule.name if rule.single else rule.opposite or "")
-
-    def excludes(other: Fact) -> bool:
-        if other.fact_id == fact.fact_id or names.key(other.subject) != subject:
-            return False
-        if predicate_key(other.predicate) != excluding:
-            return False
-        return rule.single or names.key(other.object) == about
-
-    found = [other for other in current if excludes(other)]
+    about = names.key(fact.object)
+    found = [
+        other
+        for other in current.get((names.key(fact.subject), _predicate_key(excluding)), ())
+        if other.fact_id != fact.fact_id and (rule.single or names.key(other.object) == about)
+    ]
     return min(found, key=lambda each: (-each.valid_from.timestamp(), each.id), default=None)
+
+
+def _by_slot(facts: Iterable[Fact]) -> dict[Slot, list[Fact]]:
+    """Facts by the keys of their subject and predicate."""
+    found: dict[Slot, list[Fact]] = {}
+    for fact in facts:
+        slot = names.key(fact.subject), _predicate_key(fact.predicate)
+        found.setdefault(slot, []).append(fact)
+    return found
+
+
+_predicate_key = lru_cache(maxsize=1_024)(predicate_key)
+"""The same few predicates come with every question."""
 
 
 def _reason(fact: Fact, by: Fact | None, now: datetime, render: Callable[[Fact], str]) -> str:
