@@ -14,6 +14,7 @@
     ├── Conflict                       somebody else changed what this write was based on
     │   └── AlreadyRunning             the job or lease is held by another process
     ├── EmbeddingFailed                the embedder raised or returned unusable vectors
+    ├── RedactionFailed                the caller's redact function failed; nothing was written
     ├── LLMError                       a language model gave nothing that can be used
     │   ├── LLMUnavailable             no answer: timeout, connection, rate limit, server error
     │   ├── LLMRefused                 it declined, or asked back
@@ -98,6 +99,13 @@ class AlreadyRunning(Conflict):
 
 class EmbeddingFailed(AgentMemoryError):
     """The embedder raised, or returned vectors that cannot be used."""
+
+
+class RedactionFailed(AgentMemoryError):
+    """The caller's function that takes out secrets raised, or gave no text. Nothing was written.
+
+    Its message holds nothing of the text, and neither has it a cause that might.
+    """
 
 
 class LLMError(AgentMemoryError):
