@@ -175,8 +175,9 @@ def _entry(rank: int, score: float, tokens: int, text: str) -> str:
 
 
 def _because(reason: str, scores: Mapping[str, float]) -> Iterator[str]:
-    """The reason, and the arms that made the score, each with its own."""
-    arms = [f"{arm} {score:.2f}" for arm, score in scores.items() if score]
+    """The reason, and the arms that made the score, each with its own, the strongest first."""
+    strongest = sorted(scores.items(), key=lambda each: (-each[1], each[0]))
+    arms = [f"{arm} {score:.2f}" for arm, score in strongest if score]
     said = "; ".join(each for each in (reason, ", ".join(arms)) if each)
     if said:
         yield from _wrapped(said, indent=_INDENT)

@@ -86,13 +86,26 @@ async def test_nothing_unrelated_is_injected_and_short_questions_are_answered(
         assert all(item.score >= floor for item in recalled.items if item.tier == "episodic")
         context = await user.session("empty").build_context(query)
         assert wanted in context.text
-        below = [miss for miss in recalled.dropped if "below the floor" in miss.reason]
-        assert all(miss.score < floor for miss in below)
-        assert all(f"{floor:.2f}" in miss.reason for miss in below)
-    unsure = await user.recall("Which of my many neighbours borrowed the long ladder in autumn?")
-    below = [miss for miss in unsure.dropped if "below the floor" in miss.reason]
-    assert below
-    assert all(miss.reason.split()[-2].isdigit() for miss in below)  # "…, as 20 were"
+        for dropped in (recalled.dropped, context.dropped):
+            below = [miss for miss in dropped if miss.cause == "below_floor"]
+            assert all(miss.score < floor for miss in below)
+            assert all(f"{floor:.2f}" in miss.reason for miss in below)
+    for query in (
+        "Which of my many neighbours borrowed the long ladder in autumn?",
+        "flurb qwzx vantic",
+        "囧囧 囫囵",
+    ):
+        unsure = await user.recall(query)
+        shown = {item.id for item in unsure.items}
+        context = await user.session("empty").build_context(query)
+        for dropped in (unsure.dropped, context.dropped):
+            below = [miss for miss in dropped if miss.cause == "below_floor"]
+            assert below, query
+            (number,) = {int(miss.reason.split()[-2]) for miss in below}  # "…, as 20 were"
+            assert len(below) <= number <= len(GARDEN_AND_TAX) - len(shown)
+            assert not shown & {miss.id for miss in below}
+    greeted = await user.recall("hello")
+    assert {miss.cause for miss in greeted.dropped} <= {"not_asked"}
 
 
 async def test_chinese_words_are_found_inside_their_sentence(memory: Memory) -> None:
