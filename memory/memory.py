@@ -64,7 +64,7 @@ from memory.models import (
     Window,
     valid_name,
 )
-from memory.parts import Clock, Own, Parts, Progress, Redact, open_parts, rebuild
+from memory.parts import Clock, Own, Parts, Progress, open_parts, rebuild
 from memory.prefix import Previous
 from memory.projections import (
     ARCHIVED,
@@ -73,6 +73,7 @@ from memory.projections import (
     fact_events,
     pin_event,
 )
+from memory.redact import Redact, Redactor, only_masks
 from memory.semantic import SELF
 from memory.semantic import names as entity_names
 from memory.semantic.base import pin_of
@@ -146,6 +147,9 @@ class Memory:
         """Open the memory in `folder` (else TRIMEM_HOME, else the user's data folder), or at the
         URLs that the settings give. An `embedder` or `llm` of your own is left open when this
         closes. `context` says how contexts are shared out, where `build_context` is not told.
+
+        `redact` is asked about every text before it is stored, after the usual secrets are
+        masked (unless the settings say not to); a Redactor stands in the place of both.
 
         Stores that do not answer are no error until they are asked; the journal must answer.
         Raises ConfigurationError, TierUnavailable.
@@ -286,6 +290,7 @@ class UserMemory:
         can only narrow. A blank query finds nothing. Raises InvalidFilter.
         """
         parts = self._parts
+        query = parts.redact(query)
         narrowed = _narrowed(where, session, agent)
         accepts = filters.compile(narrowed) if narrowed else None
         k = parts.settings.recall_k if k is None else _at_least_one(k)
@@ -336,22 +341,24 @@ class UserMemory:
         """State a fact (or, with `holds=False`, that it holds no longer). Durable when it returns.
 
         `sources` are message ids. Whether a newer fact supersedes comes from the registry of
-        predicates. Raises InvalidInput, EmptyInput.
+        predicates. Secrets are masked; that something is a secret and nothing else is refused.
+        Raises InvalidInput, EmptyInput, RedactionFailed.
         """
         parts = self._parts
         now = parts.clock()
+        masked = _without_secrets(subject, predicate, object, parts.redact)
         assertion = parts.registry.assertion(
             id=parts.new_id(),
-            subject=subject,
+            subject=masked[0],
             predicate=predicate,
-            object=object,
+            object=masked[1],
             holds=holds,
             valid_from=valid_from or now,
             valid_to=valid_to,
             learnt_at=now,
             sources=tuple(sources),
             origin="stated",
-            attributes=dict(attributes or {}),
+            attributes=parts.redact.json(dict(attributes or {})),
         )
         await parts.journal.append(self.scope, fact_events([assertion]), now=now)
         parts.workers["semantic"].request()
@@ -427,6 +434,8 @@ class UserMemory:
         known = parts.registry.find(predicate) if isinstance(predicate, str) else None
         whole = object is None or (known is not None and known.single)
         pin_of(subject, predicate, object)  # refused before it is in the journal
+        if object is not None:
+            subject, object = _without_secrets(subject, predicate, object, parts.redact)
         pin = FactPinned(
             subject=subject,
             predicate=parts.registry.spelling(predicate),
@@ -483,7 +492,7 @@ class UserMemory:
         JSON cannot hold."""
         if problem := culprit(value):  # JSON itself would make texts of other keys
             raise InvalidInput(f"cannot be kept as JSON: {problem}")
-        kept: JsonObject = decode(encode(_masked(value, self._parts.redact)))
+        kept: JsonObject = decode(encode(self._parts.redact.json(value)))
         return kept
 
     async def notes(self, kind: str, *, session: str | None = None, after: int = 0) -> list[Note]:
@@ -669,7 +678,8 @@ class Session:
         With `key` (or one of `keys` per message) recording the same again changes nothing, so a
         call whose outcome is unknown can be repeated. `event_time` is when it was said, for
         messages that do not say so themselves; None means now. Memory blocks that a context put
-        into a text are taken out again. Raises EmptyInput, InvalidInput; nothing is stored then.
+        into a text are taken out again, and secrets are masked. Raises EmptyInput, InvalidInput,
+        RedactionFailed; nothing is stored then.
         """
         given = _given(user, assistant, messages)
         if not given:
@@ -682,7 +692,7 @@ class Session:
         if len(set(keys)) != len(keys):  # the second would be taken for the first, and be lost
             raise InvalidInput("two messages of one turn have the same key")
         now = self._parts.clock()
-        ready = [_as_recorded(message, event_time) for message in given]
+        ready = [_as_recorded(message, event_time, self._parts.redact) for message in given]
         stored = await self._parts.journal.append_messages(
             self.scope,
             self.name,
@@ -719,6 +729,7 @@ class Session:
         """
         parts, user = self._parts, self._user
         new = None if message is None else _as_message(message, Role.USER).require_content()
+        new = new and parts.redact.message(new)
         settings = parts.settings
         budget = settings.budget if budget is None else _whole("budget", budget)
         reserve = (
@@ -872,9 +883,10 @@ def _whole(name: str, number: int) -> int:
     return number
 
 
-def _as_recorded(message: Message, event_time: datetime | None) -> Message:
-    """The message without the memory blocks that a context put into it, and with its time."""
-    stripped = message.map_text(strip_fences).require_content()
+def _as_recorded(message: Message, event_time: datetime | None, redact: Redactor) -> Message:
+    """The message without the memory blocks that a context put into it and without secrets, and
+    with its time."""
+    stripped = redact.message(message.map_text(strip_fences)).require_content()
     if stripped.event_time is None and event_time is not None:
         return stripped.model_copy(update={"event_time": as_utc(event_time)})
     return stripped
@@ -889,15 +901,17 @@ def _note(event: Event) -> Note:
     return Note.from_json({**event.body, "position": event.position, "noted_at": event.recorded_at})
 
 
-def _masked(value: Any, redact: Redact) -> Any:
-    """The JSON value with every text in it, but no name of a field, as `redact` gives it."""
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, Mapping):
-        return {name: _masked(each, redact) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_masked(each, redact) for each in value]
-    return value
+def _without_secrets(
+    subject: str, predicate: str, object: str, redact: Redactor
+) -> tuple[str, str]:
+    """Subject and object with their secrets masked; InvalidInput where one was nothing else."""
+    if not (isinstance(subject, str) and isinstance(predicate, str) and isinstance(object, str)):
+        return subject, object  # to be refused by name
+    masked = redact(subject), redact.field(predicate, object)
+    for name, text in zip(("subject", "object"), masked, strict=True):
+        if only_masks(text):
+            raise InvalidInput(f"the {name} is a secret, and no fact: {text}")
+    return masked
 
 
 # --- putting together --------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from memory.projections import (
     WorkingProjection,
 )
 from memory.recall import RecallPolicy
+from memory.redact import Redact, Redactor
 from memory.retelling import Retelling
 from memory.semantic import SemanticMemory, open_semantic
 from memory.semantic.predicates import Registry
@@ -50,8 +51,6 @@ from memory.working import WorkingMemory, open_redis
 Clock = Callable[[], datetime]
 Progress = Callable[[int, int], None]
 """Told (done, in all)."""
-Redact = Callable[[str], str]
-"""A text without its secrets; the same text when it has none."""
 
 LOOK_AFTER = timedelta(seconds=30)
 """How often what was used is written down."""
@@ -79,7 +78,7 @@ class Parts:
 
     settings: Settings
     clock: Clock
-    redact: Redact
+    redact: Redactor
     llm: LanguageModel | None
     journal: Journal
     counter: TokenCounter
@@ -201,7 +200,7 @@ async def _opened(
     return Parts(
         settings=settings,
         clock=own.clock,
-        redact=own.redact or _as_it_is,
+        redact=Redactor.of(own.redact, builtin=settings.redact),
         llm=llm,
         journal=journal,
         counter=counter,
@@ -259,10 +258,6 @@ async def _llm(
     if opened is not None:
         stack.push_async_callback(opened.close)
     return opened
-
-
-def _as_it_is(text: str) -> str:
-    return text
 
 
 @dataclass(frozen=True)

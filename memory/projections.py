@@ -21,6 +21,7 @@ from memory.episodic import EpisodicMemory
 from memory.errors import Corrupt
 from memory.journal import Event, Journal, NewEvent
 from memory.models import Assertion, RecordedMessage, Scope, Summary, Value, Window
+from memory.redact import only_masks
 from memory.semantic import SemanticMemory
 from memory.semantic.extract import facts as facts_in
 from memory.semantic.predicates import Registry
@@ -345,7 +346,10 @@ def pin_event(pin: FactPinned, key: str, now: datetime) -> NewEvent:
 
 
 def fact_events(assertions: Iterable[Assertion]) -> list[NewEvent]:
-    """Facts as events for the journal, keyed by the assertion: asserting again changes nothing."""
+    """Facts as events for the journal, keyed by the assertion: asserting again changes nothing.
+
+    That there was a secret, masked, is no fact about anything.
+    """
     return [
         NewEvent(
             kind=FACT,
@@ -354,6 +358,7 @@ def fact_events(assertions: Iterable[Assertion]) -> list[NewEvent]:
             event_time=assertion.valid_from,
         )
         for assertion in assertions
+        if not (only_masks(assertion.subject) or only_masks(assertion.object))
     ]
 
 

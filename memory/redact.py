@@ -124,7 +124,7 @@ class Redactor:
 
     def _json(self, value: Any, name: str) -> Any:
         if isinstance(value, str):
-            return self._field(name, value)
+            return self.field(name, value)
         if isinstance(value, Mapping):
             return {
                 self(key) if isinstance(key, str) else key: self._json(
@@ -136,11 +136,11 @@ class Redactor:
             return [self._json(inner, name) for inner in value]
         if isinstance(value, int) and not isinstance(value, bool):
             said = str(value) if abs(value) < 10**19 else ""
-            masked = self._field(name, said) if said else said
+            masked = self.field(name, said) if said else said
             return value if masked == said else masked
         return value
 
-    def _field(self, name: str, text: str) -> str:
+    def field(self, name: str, text: str) -> str:
         """The text in a field of this name."""
         if self.builtin and name and (kind := secret_names.is_secret(name, text)):
             return self._hooked(mask(kind))
