@@ -18,8 +18,9 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,7 @@ from memory.models import (
     Message,
     Moment,
     Recall,
+    Recalled,
     RecordedMessage,
     Role,
     Scope,
@@ -74,9 +76,10 @@ from memory.projections import (
     pin_event,
 )
 from memory.redact import Redact, Redactor, only_masks
-from memory.semantic import SELF
+from memory.semantic import SELF, entities
 from memory.semantic import names as entity_names
 from memory.semantic.base import pin_of
+from memory.semantic.entities import REMEMBERED, Asked, Whom
 from memory.semantic.predicates import Registry
 from memory.settings import Settings
 from memory.snapshots import Diff, Replay
@@ -98,6 +101,14 @@ REMEMBERED_USERS = 10_000
 """Users of whom it is remembered that all their vectors are the current embedder's."""
 OF_A_KIND = 20
 """Facts of one kind that are looked at beside those."""
+OF_KINDS = 100
+"""Facts of all kinds that are asked for that are looked at beside those."""
+OF_OTHERS = 50
+"""Facts about whom a question turns out to be about, for each time that is found."""
+NEXT_READS = 2
+"""How often facts are read again for whom the facts before led to."""
+PINNED_FACTS = 100
+"""Facts that are in every context of a user, at most."""
 SHOWN = 30
 """Facts that are offered to a context, at most."""
 
@@ -257,6 +268,30 @@ class _Found:
         return sum(episode.message_id in ids for episode in self.episodes.values())
 
 
+class _FactsFound(NamedTuple):
+    """Facts for a question, those among them that are in every context, whom it is about, and the
+    keys of those whose facts were read."""
+
+    facts: list[Fact]
+    pinned: list[Fact]
+    about: Whom
+    read: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Facts for a question: those that are in every context, and the ranked ones beside them."""
+
+    pinned: tuple[Recalled, ...] = ()
+    facts: Recall = field(default_factory=Recall)
+
+    @property
+    def together(self) -> Recall:
+        """All of them, best first."""
+        items = sorted((*self.pinned, *self.facts.items), key=lambda item: -item.score)
+        return self.facts.model_copy(update={"items": tuple(items)})
+
+
 class UserMemory:
     """What is remembered of one user in one tenant."""
 
@@ -301,7 +336,7 @@ class UserMemory:
             self._known(query, now=now) if accepts is None else _nothing(),
         )
         episodes = self._fused(found, k=k, now=now)
-        return _merged(episodes, facts, (*warnings, *await self._other_spaces()))
+        return _merged(episodes, facts.together, (*warnings, *await self._other_spaces()))
 
     async def facts(
         self,
@@ -579,30 +614,43 @@ class UserMemory:
             self._parts.mend()
             raise
 
-    async def _known(self, query: str, *, now: datetime) -> Recall:
-        """Facts for the query: those about whom it names, and those about the user. What held
-        once, and bears on it, is among the near misses."""
+    async def _known(
+        self, query: str, *, now: datetime, reading: Awaitable[tuple[Window, Any]] | None = None
+    ) -> _Known:
+        """Facts for the query: those that are in every context, those about whom it is about, and
+        those about the user. What held once, and bears on it, is among the near misses.
+
+        `reading` gives the window that the query goes on from: whom it named may be meant.
+        """
         parts = self._parts
-        named = entity_names.mentions(query)
-        keys = [entity_names.key(SELF), *named]
-        (facts, missing), (past, _) = await asyncio.gather(
-            _or_named(self._facts_of(query, keys, now)),
-            _or_named(self._former(query, named, now)),
+        asked = Asked.of(query, _texts_before((await reading)[0], query) if reading else ())
+        (found, missing), (past, _) = await asyncio.gather(
+            _or_named(self._facts_of(query, asked, now)),
+            _or_named(self._former(query, asked.keys, now)),
         )
-        if missing:
-            return Recall(unavailable=(missing,))
+        if found is None:
+            return _Known(facts=Recall(unavailable=_all_named(missing)))
+        facts, about = found.facts, found.about
+        always = recall.always_known(
+            found.pinned, query, now=now, registry=parts.registry, about=about
+        )
+        shown = {fact.id for fact in always}
         ranked = recall.rank_facts(
-            facts or (),
+            (fact for fact in facts if fact.id not in shown),
             query,
             now=now,
             limit=SHOWN + parts.policy.near_misses,
             render=parts.registry.render,
+            about=about,
         )
-        return Recall(
-            items=tuple(ranked[:SHOWN]),
-            dropped=(
-                *recall.facts_beyond(ranked, SHOWN),
-                *await self._superseded(past or (), facts or (), keys, now),
+        return _Known(
+            pinned=tuple(always),
+            facts=Recall(
+                items=tuple(ranked[:SHOWN]),
+                dropped=(
+                    *recall.facts_beyond(ranked, SHOWN),
+                    *await self._superseded(past or (), facts, found.read, now),
+                ),
             ),
         )
 
@@ -616,7 +664,7 @@ class UserMemory:
         return former.asked(found, query, now=now)
 
     async def _superseded(
-        self, past: Sequence[Former], known: Sequence[Fact], keys: Sequence[str], now: datetime
+        self, past: Sequence[Former], known: Sequence[Fact], keys: Iterable[str], now: datetime
     ) -> list[Dropped]:
         """What held once as near misses, with what stands in its place now."""
         parts = self._parts
@@ -634,23 +682,47 @@ class UserMemory:
         current = [fact for facts in (known, *(elsewhere or ())) for fact in facts]
         return former.near_misses(past, current, now=now, registry=parts.registry)
 
-    async def _facts_of(self, query: str, keys: Sequence[str], now: datetime) -> list[Fact]:
-        """The newest facts with these keys; where there are too many to look at all, also the
-        user's own of the kinds that the query asks for."""
+    async def _facts_of(self, query: str, asked: Asked, now: datetime) -> _FactsFound:
+        """The newest facts about the user and whom the query is about. Whom it is about is seen
+        from the facts, so that theirs are read next: 'my sister' is somebody."""
         parts = self._parts
-        found = await parts.semantic.mentioned(self.scope, keys, KNOWN, as_of=now)
-        if len(found) < KNOWN:
-            return found
-        kinds = recall.asked_for(query, [each.name for each in parts.registry.predicates])
-        more = await asyncio.gather(
-            *(
-                parts.semantic.facts(
-                    self.scope, about=SELF, predicate=kind, as_of=now, limit=OF_A_KIND
-                )
-                for kind in kinds
-            )
+        keys, forms = asked.looked_up, asked.looked_up_forms
+        found, pinned = await asyncio.gather(
+            parts.semantic.mentioned(self.scope, keys, KNOWN, as_of=now, forms=forms),
+            parts.semantic.pinned(self.scope, PINNED_FACTS, as_of=now, own=parts.registry.profile),
         )
-        return list({fact.id: fact for facts in (found, *more) for fact in facts}.values())
+        if len(found) == KNOWN:
+            found += await self._crowded_out(query, asked, now)
+        facts = {fact.id: fact for fact in (*pinned, *found)}
+        read = set(keys)
+        about = entities.whom(asked, facts.values(), parts.registry)
+        for _ in range(NEXT_READS):
+            unread = [key for key in about.keys if key not in read]
+            if not unread:
+                break
+            more = await parts.semantic.mentioned(self.scope, unread, OF_OTHERS, as_of=now)
+            read.update(unread)
+            if facts.keys() >= {fact.id for fact in more}:
+                break
+            facts |= {fact.id: fact for fact in more}
+            about = entities.whom(asked, facts.values(), parts.registry)
+        return _FactsFound(list(facts.values()), pinned, about, frozenset(read))
+
+    async def _crowded_out(self, query: str, asked: Asked, now: datetime) -> list[Fact]:
+        """Where there are too many facts to look at all: those of whom the query names, and the
+        user's own of the kinds that it asks for and by which it may speak of somebody."""
+        parts = self._parts
+        mentioned = parts.semantic.mentioned
+        known = [each.name for each in parts.registry.predicates]
+        kinds = sorted({*recall.asked_for(query, known), *asked.kin})
+        reads = []
+        if asked.forms:  # nothing else is written as a name
+            named = mentioned(self.scope, asked.keys, OF_OTHERS, as_of=now, forms=asked.forms)
+            reads.append(named)
+        if kinds:
+            own = [entity_names.key(SELF)]
+            reads.append(mentioned(self.scope, own, OF_KINDS, as_of=now, predicates=kinds))
+        return [fact for facts in await asyncio.gather(*reads) for fact in facts]
 
 
 class Session:
@@ -746,7 +818,7 @@ class Session:
         (window, no_window), found, facts, previous = await asyncio.gather(
             reading,
             user._found(asked, wanted=max(CANDIDATES, 4 * k)),
-            user._known(asked, now=now),
+            user._known(asked, now=now, reading=reading),
             self._previous(),
         )
         episodes = user._fused(found, k=k + found.among(window.messages), now=now)
@@ -757,11 +829,12 @@ class Session:
                 tools=definitions,
                 window=window,
                 message=new,
-                facts=facts.items,
+                pinned=facts.pinned,
+                facts=facts.facts.items,
                 episodes=episodes.items,
                 k=k,
-                dropped=(*episodes.dropped, *facts.dropped),
-                unavailable=_all_named(no_window, *episodes.unavailable, *facts.unavailable),
+                dropped=(*episodes.dropped, *facts.facts.dropped),
+                unavailable=_all_named(no_window, *episodes.unavailable, *facts.facts.unavailable),
                 behind=behind,
                 warnings=warnings,
                 previous=previous,
@@ -871,6 +944,16 @@ def _asked_last(window: Window) -> str:
     return next(users, "")
 
 
+def _texts_before(window: Window, query: str) -> list[str]:
+    """What was said before the query, the newest first."""
+    said = (
+        message.text
+        for message in reversed(window.messages)
+        if message.role in (Role.USER, Role.ASSISTANT)
+    )
+    return [text for text in islice(said, REMEMBERED + 1) if text and text != query][:REMEMBERED]
+
+
 def _at_least_one(k: int) -> int:
     if _whole("k", k) < 1:
         raise InvalidInput(f"k must be at least 1, not {k}")
@@ -929,8 +1012,8 @@ async def _or_named(work: Awaitable[T]) -> tuple[T | None, str | None]:
         return None, "episodic"
 
 
-async def _nothing() -> Recall:
-    return Recall()
+async def _nothing() -> _Known:
+    return _Known()
 
 
 async def _embed_query(embedder: Embedder, query: str) -> NDArray[np.float32]:

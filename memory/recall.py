@@ -35,7 +35,10 @@ from pydantic import Field
 
 from memory.embedding.script import is_latin
 from memory.models import Cause, Dropped, Episode, Fact, Recalled, Value
+from memory.semantic.entities import NAMED_BEFORE, Bearing, Whom
 from memory.semantic.names import SELF
+from memory.semantic.predicates import Registry
+from memory.semantic.predicates import key as predicate_key
 from memory.semantic.predicates import render as plainly
 from memory.text import terms
 
@@ -538,14 +541,16 @@ def rank_facts(
     now: datetime,
     limit: int = FACTS,
     render: Callable[[Fact], str] = plainly,
+    about: Whom | None = None,
 ) -> list[Recalled]:
     """The current facts that bear on `query`, best first; then what is known of the user anyway.
 
-    A fact about the user is always of some use; one about somebody else only when the query names
-    them or asks for such a thing. Facts that do not hold at `now` are left out before `limit` is
-    counted. `render` gives the line a fact is shown as.
+    A fact about the user is always of some use, unless the query is about others; one about
+    somebody else only when the query names them or asks for such a thing. Facts that do not hold
+    at `now` are left out before `limit` is counted. `render` gives the line a fact is shown as.
+    `about` is whom the query is about; None: whom its words name.
     """
-    bears = bearing(query)
+    bears = bearing(query, about)
     ranked = []
     for fact in facts:
         if not fact.holds_at(now) or fact.unlearnt_at is not None:
@@ -553,22 +558,69 @@ def rank_facts(
         score, scores = bears(fact)
         if score > 0:
             ranked.append((score, fact.subject == SELF, fact, scores))
-    ranked.sort(key=lambda r: (-r[0], not r[1], -r[2].valid_from.timestamp(), r[2].id))
-    return [
-        Recalled(
-            tier="semantic",
-            id=fact.id,
-            text=render(fact),
-            score=round(score, 4),
-            scores={arm: round(each, 4) for arm, each in scores.items()},
-            reason=_why_fact(scores),
-            event_time=fact.learnt_at,
-            valid_from=fact.valid_from,
-            valid_to=fact.valid_to,
-            sources=fact.sources,
+    ranked.sort(
+        key=lambda r: (
+            *(-r[0], not r[1], -r[3]["cue"] - r[3]["words"]),
+            *(-r[2].valid_from.timestamp(), r[2].id),
         )
+    )
+    return [
+        _recalled_fact(fact, score, scores, _why_fact(fact, scores, about), render)
         for score, about_user, fact, scores in ranked[:limit]
     ]
+
+
+def always_known(
+    facts: Iterable[Fact],
+    query: str,
+    *,
+    now: datetime,
+    registry: Registry,
+    about: Whom | None = None,
+) -> list[Recalled]:
+    """The facts that are in every context, in an order that no question changes: by predicate,
+    then by when they began. Their scores say how they bear on this one."""
+    bears = bearing(query, about)
+    current = [fact for fact in facts if fact.holds_at(now) and fact.unlearnt_at is None]
+    current.sort(key=lambda fact: (predicate_key(fact.predicate), fact.valid_from, fact.id))
+    return [
+        _recalled_fact(
+            fact,
+            *bears(fact),
+            "of the user's profile"
+            if fact.subject == SELF and predicate_key(fact.predicate) in registry.profile
+            else "pinned",
+            registry.render,
+        )
+        for fact in current
+    ]
+
+
+def _recalled_fact(
+    fact: Fact,
+    score: float,
+    scores: Mapping[str, float],
+    reason: str,
+    render: Callable[[Fact], str],
+) -> Recalled:
+    return Recalled.trusted(
+        tier="semantic",
+        id=fact.id,
+        text=render(fact),
+        score=round(score, 4),
+        scores={arm: round(each, 4) for arm, each in scores.items()},
+        reason=reason,
+        speaker="",
+        role=None,
+        session=None,
+        agent=None,
+        seq=None,
+        event_time=fact.learnt_at,
+        valid_from=fact.valid_from,
+        valid_to=fact.valid_to,
+        sources=fact.sources,
+        metadata={},
+    )
 
 
 def facts_beyond(ranked: Sequence[Recalled], limit: int) -> list[Dropped]:
@@ -588,15 +640,35 @@ def facts_beyond(ranked: Sequence[Recalled], limit: int) -> list[Dropped]:
     ]
 
 
-def bearing(query: str) -> Callable[[Fact], tuple[float, dict[str, float]]]:
+def bearing(
+    query: str, about: Whom | None = None
+) -> Callable[[Fact], tuple[float, dict[str, float]]]:
     """How much a fact bears on the query: its score, and what each arm says, all in [0, 1]."""
     wanted = _Wanted.of(query)
 
     def bears(fact: Fact) -> tuple[float, dict[str, float]]:
         scores = wanted.scores(fact)
-        return 0.2 * (fact.subject == SELF) + 0.8 * max(scores.values()), scores
+        if about is None:
+            return 0.2 * (fact.subject == SELF) + 0.8 * max(scores.values()), scores
+        about_user, asked = about.of(fact)
+        scores = _by_whom(scores, asked, about_user=about_user)
+        anyway = 0.2 * (about_user and not about.of_others)
+        return anyway + 0.8 * max(scores.values()), scores
 
     return bears
+
+
+def _by_whom(
+    scores: dict[str, float], bears: Bearing | None, *, about_user: bool
+) -> dict[str, float]:
+    """The scores, knowing whom the question is about: facts of others count in full when they are
+    asked for, and behind those where they were only named just before."""
+    named = scores["named"]
+    if bears is not None and bears.score > NAMED_BEFORE:
+        return {**scores, "named": max(named, bears.score)}
+    if not about_user and not named:
+        scores = {**scores, "cue": 0.5 * scores["cue"], "words": 0.5 * scores["words"]}
+    return scores if bears is None else {**scores, "recent": bears.score}
 
 
 def asked_for(query: str, predicates: Iterable[str]) -> tuple[str, ...]:
@@ -609,9 +681,16 @@ def _spaced(predicate: str) -> str:
     return predicate.replace("_", " ")
 
 
-def _why_fact(scores: Mapping[str, float]) -> str:
-    reasons = {"named": "names it", "cue": "asks for such a thing", "words": "shares words"}
+def _why_fact(fact: Fact, scores: Mapping[str, float], about: Whom | None) -> str:
+    reasons = {
+        "named": "names it",
+        "cue": "asks for such a thing",
+        "words": "shares words",
+        "recent": "was named just before",
+    }
     best = max(scores, key=lambda arm: scores[arm])
+    if best == "named" and about is not None and (asked := about.of(fact)[1]) is not None:
+        return asked.reason
     return reasons[best] if scores[best] > 0 else "about the user"
 
 
@@ -628,16 +707,40 @@ class _Wanted(NamedTuple):
         return cls(_folded(query), asked, _topics(query, asked))
 
     def scores(self, fact: Fact) -> dict[str, float]:
-        about_user = fact.subject == SELF
-        said = f"{fact.predicate.replace('_', ' ')} {fact.object}"
-        words, topics = _said(said) if len(said) <= _SHORT else _words_and_topics(said)
-        shared = self.terms & (words if about_user else words.union(terms(fact.subject)))
-        names = (fact.object,) if about_user else (fact.object, fact.subject)
+        said = _of_fact(fact.subject, fact.predicate, fact.object)
+        shared = self.terms & said.words
         return {
-            "named": float(any(_says(self.text, _folded(name)) for name in names if len(name) > 1)),
-            "cue": 0.8 if self.topics & topics else 0.0,
-            "words": len(shared) / len(self.terms) if self.terms else 0.0,
+            "named": float(any(_says(self.text, name) for name in said.names)),
+            "cue": 0.0 if self.topics.isdisjoint(said.topics) else 0.8,
+            "words": len(shared) / len(self.terms) if shared else 0.0,
         }
+
+
+class _Said(NamedTuple):
+    """What a fact says: its terms, its topics, and the names by which it can be asked for."""
+
+    words: frozenset[str]
+    topics: frozenset[int]
+    names: tuple[str, ...]
+
+
+def _of_fact(subject: str, predicate: str, object: str) -> _Said:
+    short = len(subject) + len(predicate) + len(object) <= _SHORT
+    return (_remembered_fact if short else _new_fact)(subject, predicate, object)
+
+
+def _new_fact(subject: str, predicate: str, object: str) -> _Said:
+    words, topics = _words_and_topics(f"{_spaced(predicate)} {object}")
+    others = () if subject == SELF else (subject,)
+    return _Said(
+        words.union(*(terms(name) for name in others)),
+        topics,
+        tuple(_folded(name) for name in (object, *others) if len(name) > 1),
+    )
+
+
+_remembered_fact = lru_cache(maxsize=4_096)(_new_fact)
+"""The same facts come with every question."""
 
 
 def _words_and_topics(text: str) -> tuple[frozenset[str], frozenset[int]]:
@@ -700,6 +803,9 @@ _TOPICS: Final = (
         "计划 旅行 打算 出差 假期",
     ),
     _topic("birthday born age old", "生日 出生 年龄 几岁 多大"),
-    _topic("health ill doctor medicine condition", "健康 生病 医生 吃药"),
+    _topic(
+        "health ill doctor medicine medication pill drug pharmacy condition allergic allergy",
+        "健康 生病 医生 吃药 药 过敏",
+    ),
 )
 """Words that ask for one kind of fact: English terms, and Chinese words as they are written."""

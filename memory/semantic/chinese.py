@@ -583,7 +583,7 @@ def _origin(match: re.Match[str]) -> list[Found] | None:
 
 # --- relatives and pets by name ------------------------------------------------------------------
 
-_KIN = {
+KIN = {
     "妹妹": "sister",
     "姐姐": "sister",
     "哥哥": "brother",
@@ -617,7 +617,7 @@ _KIN = {
     "外甥": "nephew",
     "外甥女": "niece",
 }
-_KIN_WORD = "|".join(sorted(_KIN, key=len, reverse=True))
+_KIN_WORD = "|".join(sorted(KIN, key=len, reverse=True))
 _CALLED = re.compile(
     rf"我(?:的|家)?(?:有)?(?:一?个)?(?:大|小|二|亲)?(?P<kin>{_KIN_WORD})(?:的名字)?(?:叫做?|名叫|"
     rf"是叫)(?P<name>.{{1,12}})"
@@ -640,7 +640,7 @@ def _relative(clause: _Clause) -> list[Found] | None:
     called = _CALLED.fullmatch(clause.text)
     if called is not None:
         name = _person(called["name"])
-        return [Found(_KIN[called["kin"]], name)] if name else None
+        return [Found(KIN[called["kin"]], name)] if name else None
     pet = _PET_CALLED.fullmatch(clause.text)
     if pet is not None:
         name = _person(pet["name"])
@@ -661,4 +661,4 @@ def _relative(clause: _Clause) -> list[Found] | None:
         for each in told
         if each.subject == SELF and each.predicate not in ("name", "plans", "has_pet")
     ]
-    return [Found(_KIN[does["kin"]], name), *about] if about else None
+    return [Found(KIN[does["kin"]], name), *about] if about else None

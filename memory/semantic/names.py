@@ -265,7 +265,7 @@ def _asked_forms(text: str) -> tuple[str, ...]:
         if has_case and not (casual or first.isupper()):
             continue
         whole = _unmarked(key(candidate))
-        if len(whole) < 2 or whole in _NO_NAMES:
+        if len(whole) < 2 or whole.partition(" ")[0] in _NO_NAMES:
             continue
         found[whole] = None
         found.update(dict.fromkeys(_stems(whole)))

@@ -30,6 +30,7 @@ from sqlalchemy import (
     Text,
     bindparam,
     delete,
+    desc,
     not_,
     or_,
     select,
@@ -208,16 +209,16 @@ class SqlSemanticMemory:
         owner = owner_of(scope)
         standing = wanted(keys=(), as_of=as_of, limit=limit)._replace(own=tuple(map(key, own)))
 
-        def work(connection: Connection) -> list[Fact]:
-            values = {"owner": owner, "true_at": standing.true_at, "limit": limit}
-            found = list(_read(owner, connection.execute(_PINNED, values)))
-            if own:
-                found += _answers(connection, owner, standing)
-            once = {fact.id: fact for fact in found}.values()
-            return sorted(once, key=lambda fact: (-fact.valid_from.timestamp(), fact.id))[:limit]
-
+        values = {
+            "owner": owner,
+            "true_at": standing.true_at,
+            "own": standing.own,
+            "limit": standing.limit,
+        }
         with _answering():
-            return await self._journal.query(work)
+            return await self._journal.query(
+                lambda connection: list(_read(owner, connection.execute(_PINNED, values)))
+            )
 
     async def former(
         self,
@@ -400,18 +401,29 @@ def _in_force(moment: str, start: str, end: str) -> ColumnElement[bool]:
     return (_facts[start] <= at) & (_facts[end].is_(None) | (_facts[end] > at))
 
 
+_STANDING = (*_COLUMNS, _facts.valid_from, _facts.id)
 _PINNED = (
-    select(*_COLUMNS)
-    .select_from(pins_table.join(facts_table, _facts.owner == pins_table.c.owner))
+    select(*_STANDING)
     .where(
-        pins_table.c.owner == bindparam("owner"),
-        _facts.subject_key == pins_table.c.subject_key,
-        _facts.predicate_key == pins_table.c.predicate_key,
-        pins_table.c.object_key.in_(["", _facts.object_key]),
+        _facts.owner == bindparam("owner"),
+        _facts.subject_key == _SELF,
+        _facts.predicate_key.in_(bindparam("own", expanding=True)),
         _in_force("true_at", "valid_from", "valid_to"),
         _facts.unlearnt_at.is_(None),
     )
-    .order_by(_facts.valid_from.desc(), _facts.id)
+    .union(
+        select(*_STANDING)
+        .select_from(pins_table.join(facts_table, _facts.owner == pins_table.c.owner))
+        .where(
+            pins_table.c.owner == bindparam("owner"),
+            _facts.subject_key == pins_table.c.subject_key,
+            _facts.predicate_key == pins_table.c.predicate_key,
+            pins_table.c.object_key.in_(["", _facts.object_key]),
+            _in_force("true_at", "valid_from", "valid_to"),
+            _facts.unlearnt_at.is_(None),
+        )
+    )
+    .order_by(desc("valid_from"), "id")
     .limit(bindparam("limit"))
 )
 
