@@ -469,12 +469,13 @@ class UserMemory:
         known = parts.registry.find(predicate) if isinstance(predicate, str) else None
         whole = object is None or (known is not None and known.single)
         pin_of(subject, predicate, object)  # refused before it is in the journal
+        whom, what = subject, object
         if object is not None:
-            subject, object = _without_secrets(subject, predicate, object, parts.redact)
+            whom, what = _without_secrets(subject, predicate, object, parts.redact)
         pin = FactPinned(
-            subject=subject,
+            subject=whom,
             predicate=parts.registry.spelling(predicate),
-            object=None if whole else object,
+            object=None if whole else what,
             pinned=pinned,
         )
         now = parts.clock()
