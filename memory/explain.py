@@ -48,6 +48,8 @@ _NOTES: Final = {
     "around": "what stands around them",
     "reserve": "room for the answer",
 }
+_SHORTENED: Final = "[…]"
+"""The end of a summary that was shortened for this context."""
 _SHARED: Final[tuple[Section, ...]] = ("pinned", "summary", "turns", "facts", "episodes")
 
 
@@ -83,7 +85,11 @@ def _notes(name: str, context: Context, policy: ContextPolicy | None) -> Iterato
     count = context.tokens
     missed = [each for each in context.dropped if each.cause == "over_budget"]
     cut = sum(_section(each, count) == name for each in missed)
-    yield f"{cut} did not fit" if cut else "all that it wanted"
+    shortened = [item for item in context.items if item.text.endswith(_SHORTENED)]
+    if any(_section(item, count) == name == "summary" for item in shortened):
+        yield "shortened to its ceiling"
+    else:
+        yield f"{cut} did not fit" if cut else "all that it wanted"
     if policy is not None:
         yield from _beyond_floor(name, count, policy)
 

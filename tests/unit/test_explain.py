@@ -56,6 +56,10 @@ def context(items: Iterable[Item] = (), dropped: Iterable[Dropped] = (), **more:
     return Context(**{**given, **more})
 
 
+def _cut(item: Item) -> Item:
+    return item.model_copy(update={"text": f"{item.text[:8]} […]"})
+
+
 def lines(explained: str) -> list[str]:
     assert all(cell_len(line) <= WIDTH for line in explained.splitlines())
     return explained.splitlines()
@@ -105,6 +109,10 @@ def test_sections_say_whether_they_wanted_more_and_with_the_policy_who_had_spare
     assert "1 did not fit" in rows["turns"]
     assert "all that it wanted" in rows["episodes"]
     assert "spare" not in explain(built)
+    whole = turn("we met. we left.", id="summary:1-9")
+    for summary, note in ((whole, "all that it wanted"), (_cut(whole), "shortened")):
+        (row,) = (r for r in lines(explain(context([summary]))) if r.startswith("  summary"))
+        assert note in row
     told = explain(built, ContextPolicy())
     rows = {line.split()[0]: line for line in lines(told)[3:14] if line}
     assert "floor 192, ceiling 640; 108 of them spare room" in rows["turns"]  # of a room of 640
