@@ -87,7 +87,7 @@ def _notes(name: str, context: Context, policy: ContextPolicy | None) -> Iterato
     cut = sum(_section(each, count) == name for each in missed)
     shortened = [item for item in context.items if item.text.endswith(_SHORTENED)]
     if any(_section(item, count) == name == "summary" for item in shortened):
-        yield "shortened to its ceiling"
+        yield "shortened to what it may have"
     else:
         yield f"{cut} did not fit" if cut else "all that it wanted"
     if policy is not None:

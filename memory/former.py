@@ -8,7 +8,7 @@ holds now excludes it, the fact has only ended (or not begun), and no more than 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from memory.models import Cause, Dropped, Fact
 from memory.recall import bearing, excerpt
 from memory.semantic import names
+from memory.semantic.entities import NAMED_BEFORE, Whom
 from memory.semantic.predicates import Registry
 from memory.semantic.predicates import key as predicate_key
 
@@ -37,13 +38,18 @@ class Former(NamedTuple):
 
 
 def asked(
-    facts: Iterable[Fact], query: str, *, now: datetime, limit: int = NEAR_MISSES
+    facts: Iterable[Fact],
+    query: str,
+    *,
+    now: datetime,
+    about: Whom | None = None,
+    limit: int = NEAR_MISSES,
 ) -> list[Former]:
     """Those that do not hold at `now` and bear on `query`, best first, the newest version of each.
 
-    Scores are on the scale of `recall.rank_facts`.
+    Scores are on the scale of `recall.rank_facts`; `about` is as there.
     """
-    bears = bearing(query)
+    bears = bearing(query, about)
     best: dict[str, Former] = {}
     for fact in sorted(facts, key=lambda each: (-each.valid_from.timestamp(), each.id)):
         if fact.holds_at(now) or fact.unlearnt_at is not None or fact.fact_id in best:
@@ -52,6 +58,16 @@ def asked(
         if max(scores.values()) > 0:
             best[fact.fact_id] = Former(fact, score, scores)
     return sorted(best.values(), key=lambda each: -each.score)[:limit]
+
+
+def led_to(about: Whom, read: Collection[str]) -> list[str]:
+    """Keys of those whom the question is about without naming them, whose facts are not in `read`:
+    'my sister' is somebody. Not those who were only named before it."""
+    return sorted(
+        key
+        for key, bears in about.bearing.items()
+        if bears.score > NAMED_BEFORE and key not in read and key not in about.selves
+    )
 
 
 def open_slots(

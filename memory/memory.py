@@ -635,6 +635,10 @@ class UserMemory:
         always = recall.always_known(
             found.pinned, query, now=now, registry=parts.registry, about=about
         )
+        if others := former.led_to(about, asked.keys):
+            more, _ = await _or_named(self._former("", others, now))
+            past = [*(past or ()), *(more or ())]
+        held = former.asked(past or (), query, now=now, about=about)
         shown = {fact.id for fact in always}
         ranked = recall.rank_facts(
             (fact for fact in facts if fact.id not in shown),
@@ -650,19 +654,18 @@ class UserMemory:
                 items=tuple(ranked[:SHOWN]),
                 dropped=(
                     *recall.facts_beyond(ranked, SHOWN),
-                    *await self._superseded(past or (), facts, found.read, now),
+                    *await self._superseded(held, facts, found.read, now),
                 ),
             ),
         )
 
-    async def _former(self, query: str, named: Sequence[str], now: datetime) -> list[Former]:
-        """What held once and bears on the query."""
+    async def _former(self, query: str, named: Sequence[str], now: datetime) -> list[Fact]:
+        """What held once: of those named, and of the user what the query asks for."""
         parts = self._parts
         kinds = recall.asked_for(query, [each.name for each in parts.registry.predicates])
         if not named and not kinds:
             return []
-        found = await parts.semantic.former(self.scope, named, kinds, former.LOOKED_AT, as_of=now)
-        return former.asked(found, query, now=now)
+        return await parts.semantic.former(self.scope, named, kinds, former.LOOKED_AT, as_of=now)
 
     async def _superseded(
         self, past: Sequence[Former], known: Sequence[Fact], keys: Iterable[str], now: datetime

@@ -74,6 +74,20 @@ async def test_a_named_third_person_is_told_of_with_what_holds_of_them_now(
         assert harlow.reason == "superseded by 'Mia works at Basalt' on 2024-04-09"
 
 
+async def test_whom_a_question_is_about_without_a_name_is_told_of_too(memory: Memory) -> None:
+    user = memory.user("u1")
+    await user.assert_fact("user", "sister", "Mia", valid_from=BEGAN)
+    await user.assert_fact("Mia", "lives in", "Oslo", valid_from=BEGAN)
+    await user.assert_fact("Mia", "lives in", "Bergen", valid_from=BEGAN + timedelta(days=99))
+    session = user.session("s")
+    context = await session.build_context("Where does my sister live?")
+    assert "Bergen" in context.text
+    (oslo,) = missed(context.dropped, "superseded").values()
+    assert oslo.reason == "superseded by 'Mia lives in Bergen' on 2024-04-09"
+    other = await session.build_context("Where does my brother live?")
+    assert not missed(other.dropped, "superseded")
+
+
 async def test_what_ended_and_what_has_not_begun_is_out_of_its_time(
     memory: Memory, clock: Clock
 ) -> None:
