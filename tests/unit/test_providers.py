@@ -411,6 +411,17 @@ def test_a_call_without_a_result_is_answered_and_a_result_without_its_call_is_to
     assert "42" in json.dumps(for_openai(*chat)[-1])
 
 
+def test_a_second_result_of_a_call_is_told_and_a_tool_is_no_speaker() -> None:
+    call = assistant(None, ("c1", "search", "{}"))
+    again = {**result("c1", "second"), "name": "search"}
+    (_, _, answers) = for_anthropic(user("hi", name="ada"), call, result("c1", "first"), again)
+    assert answers["content"] == [
+        {"type": "tool_result", "tool_use_id": "c1", "content": [text("first")]},
+        text("[The result of the call 'c1', which is not shown:]"),
+        text("second"),
+    ]
+
+
 # --- pictures, files, sounds -------------------------------------------------------------------
 
 
@@ -674,13 +685,17 @@ def test_in_the_middle_of_a_turn_the_end_of_the_request_has_a_mark_too() -> None
     assert first["text"] == "two"
 
 
+FOUND = {"type": "search_result", "source": "s", "title": "t", "content": [text("x")]}
+
+
 def test_a_mark_is_never_on_thinking_and_stored_marks_are_taken_out() -> None:
     signed = {"type": "thinking", "thinking": "Hm.", "signature": "sig"}
-    old = [user([text("x", cache_control={"type": "ephemeral"})]) for _ in range(6)]
+    old = [user([{**found, "cache_control": {"type": "ephemeral"}}]) for found in [FOUND] * 6]
     made = context(*old, user("one"), assistant([text("two"), signed]), BLOCK, user("three"))
     request = made.anthropic(cache=True)
     assert check_anthropic(request) == []
     assert [block["text"] for block in marked(request["messages"])] == ["two"]
+    assert blocks_of(request["messages"], "search_result") == [FOUND] * 6
 
 
 # --- the providers' own clients ----------------------------------------------------------------
