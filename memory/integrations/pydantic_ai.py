@@ -41,6 +41,7 @@ try:
         UserPromptPart,
     )
     from pydantic_ai.models import ModelRequestContext
+    from pydantic_ai.tools import ToolDefinition
 except ImportError as error:
     raise ImportError(
         "memory.integrations.pydantic_ai needs its extra: pip install 'trimem[pydantic-ai]'"
@@ -110,8 +111,8 @@ class MemoryContext(AbstractCapability[Any]):
     """Gives every request the context of its conversation, within `budget` tokens, and records the
     run when it ends. The run's own messages stay as they are: only what is sent is changed.
 
-    Instructions and system prompts count towards the budget. What a request to try again says does
-    not; it is sent as it is. Raises as `Session.build_context` does.
+    Instructions, system prompts and tools count towards the budget. What a request to try again
+    says does not; it is sent as it is. Raises as `Session.build_context` does.
     """
 
     history: History
@@ -126,11 +127,13 @@ class MemoryContext(AbstractCapability[Any]):
         at = _asking(messages)
         if at is None:
             return request_context
+        parameters = request_context.model_request_parameters
         prompts = [part for message in messages[:at] for part in _system_prompts(message)]
-        instructions = request_context.model_request_parameters.instruction_parts or ()
         own = [*prompts, *_system_prompts(messages[at])]
+        instructions = parameters.instruction_parts or ()
         system = [*(part.content for part in own), *(part.content for part in instructions)]
-        context = await self._context(messages[: at + 1], "\n\n".join(system) or None)
+        tools = [_tool(each) for each in (*parameters.function_tools, *parameters.output_tools)]
+        context = await self._context(messages[: at + 1], "\n\n".join(system) or None, tools)
         sent = _sent(context, messages[at], stated=bool(system))
         opening = [ModelRequest(parts=prompts)] if prompts else []
         request_context.messages = [*opening, *sent, *messages[at:]]
@@ -142,14 +145,21 @@ class MemoryContext(AbstractCapability[Any]):
         await self.history.save(result.new_messages())
         return result
 
-    async def _context(self, messages: Sequence[ModelMessage], system: str | None) -> Context:
+    async def _context(
+        self, messages: Sequence[ModelMessage], system: str | None, tools: Sequence[JsonObject]
+    ) -> Context:
         """The context for the last of the messages; those before it are recorded."""
         asked = _question(messages[-1])
         await self.history.save(messages[:-1] if asked else messages)
         session = await self.history.current()
         return await self.history._door.do(
             session.build_context(
-                asked, budget=self.budget, reserve=self.reserve, k=self.k, system=system
+                asked,
+                budget=self.budget,
+                reserve=self.reserve,
+                k=self.k,
+                system=system,
+                tools=tools,
             )
         )
 
@@ -192,6 +202,16 @@ def _as_parts(message: Message) -> list[JsonObject]:
     if isinstance(message.content, str):
         return [{"type": "text", "text": message.content}]
     return list(message.content or ())
+
+
+def _tool(tool: ToolDefinition) -> JsonObject:
+    """The tool's definition as OpenAI has it."""
+    function: JsonObject = {
+        "name": tool.name,
+        "description": tool.description or "",
+        "parameters": tool.parameters_json_schema,
+    }
+    return {"type": "function", "function": function}
 
 
 def _system_prompts(message: ModelMessage) -> list[SystemPromptPart]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import itertools
 import json
 from typing import Any
@@ -202,6 +204,24 @@ async def test_a_block_that_a_context_lent_is_not_taken_for_speech(session: Trim
         "role": "user",
         "content": [{"type": "input_text", "text": "What is my canary called?"}],
     }
+
+
+async def test_secrets_are_masked_in_the_history_and_what_is_encrypted_is_kept(
+    session: TrimemSession,
+) -> None:
+    key = "sk-ant-api03-" + "Zx9Q7r" * 12
+    sealed = base64.b64encode(hashlib.sha512(b"reasoning").digest() * 8).decode()
+    await session.add_items(
+        [
+            {"role": "user", "content": f"My key is {key}, and this is a long enough sentence."},
+            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed},
+            {"type": "function_call_output", "call_id": "c", "output": [{"note": f"key: {key}"}]},  # type: ignore[list-item, typeddict-item]
+        ]
+    )
+    items: Any = await session.get_items()
+    assert key not in str(items)
+    assert "[redacted: " in items[0]["content"]
+    assert items[1]["encrypted_content"] == sealed
 
 
 async def test_an_item_that_json_cannot_hold_is_refused_and_nothing_is_kept(

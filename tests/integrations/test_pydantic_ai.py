@@ -217,7 +217,9 @@ async def test_an_agent_goes_on_where_it_was_and_knows_other_conversations(
         assert said(loaded) == ["My canary is called Pippin.", "Noted.", "Are you there?", "Yes."]
 
 
-async def test_tools_are_called_in_the_middle_of_a_run(history: History) -> None:
+async def test_tools_are_called_in_the_middle_of_a_run_and_count(
+    history: History, memory: Memory
+) -> None:
     model = Scripted(
         [
             ToolCallPart("weather", {"city": "Oslo"}, tool_call_id="c1"),
@@ -232,6 +234,8 @@ async def test_tools_are_called_in_the_middle_of_a_run(history: History) -> None
         return f"rain in {city}"
 
     result = await agent.run("The weather in Oslo and Rome?")
+    newest = (await memory.user("ada").snapshots("monday"))[0]
+    assert (await memory.user("ada").snapshot(newest.id)).tokens.tools > 0
     assert said(model.asked[1]) == [
         "The weather in Oslo and Rome?",
         "weather",
