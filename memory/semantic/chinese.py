@@ -62,7 +62,7 @@ class _Clause(NamedTuple):
 
     @property
     def since(self) -> datetime | None:
-        return _when(self.whole, self.now)
+        return when(self.whole, self.now)
 
 
 _Take = Callable[["_Clause", "re.Match[str]"], "list[Found] | None"]
@@ -245,7 +245,7 @@ _NAMED_PAST = (
 )
 
 
-def _when(text: str, now: datetime) -> datetime | None:
+def when(text: str, now: datetime) -> datetime | None:
     """What the words say about the beginning; None when nothing, or when it is not in the past."""
     moment = None
     if match := _AGO.search(text):

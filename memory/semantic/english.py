@@ -429,7 +429,7 @@ class _Reader:
     def since(self, at: int) -> datetime | None:
         """When it began, where the beginning or the rest of the clause says so."""
         rest = _REST.match(self.said, at)
-        return _when(f"{self.opening} {rest.group() if rest else ''}", self.now)
+        return when(f"{self.opening} {rest.group() if rest else ''}", self.now)
 
 
 class _Phrase(NamedTuple):
@@ -567,7 +567,7 @@ _IN_MONTH = re.compile(
 _IN_YEAR = re.compile(r"\b(?:in|since) (?P<year>(?:19|20)\d\d)\b", re.IGNORECASE)
 
 
-def _when(rest: str, now: datetime) -> datetime | None:
+def when(rest: str, now: datetime) -> datetime | None:
     """What the words say about the beginning; None when nothing, or when it is not in the past."""
     moment = _moment(rest, now)
     return moment if moment is not None and moment < now else None

@@ -44,20 +44,31 @@ def read(text: str, now: datetime) -> Iterator[Found]:
     yield from chinese.read(readable, now)
 
 
+def id_of(message: RecordedMessage, subject: str, predicate: str, object: str, holds: bool) -> str:
+    """The id of what a message states: the same for whoever reads it there."""
+    return content_id(
+        "extracted",
+        message.id,
+        name_key(subject),
+        predicate_key(predicate),
+        name_key(object),
+        "holds" if holds else "ends",
+    )
+
+
+def said_when(text: str, now: datetime) -> datetime | None:
+    """The moment before `now` that a text names ("last week", 去年); None when it names none."""
+    readable = plain(text)
+    return english.when(readable, now) or chinese.when(readable, now)
+
+
 def _assertion(
     message: RecordedMessage, found: Found, registry: Registry, speaker: str
 ) -> Assertion:
     subject = speaker if found.subject == SELF else found.subject
     began = found.since if found.since is not None and found.since < message.event_time else None
     return registry.assertion(
-        id=content_id(
-            "extracted",
-            message.id,
-            name_key(subject),
-            predicate_key(found.predicate),
-            name_key(found.object),
-            "holds" if found.holds else "ends",
-        ),
+        id=id_of(message, subject, found.predicate, found.object, found.holds),
         subject=subject,
         predicate=found.predicate,
         object=found.object,
