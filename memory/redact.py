@@ -90,6 +90,8 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """The text with its secrets masked. Raises RedactionFailed."""
+        if _HIDDEN_IN_JSON.match(text) and "\\u" in text:
+            text = self._json_text(text)
         return self._hooked(self._masked(text))
 
     def message(self, message: Message) -> Message:
@@ -149,17 +151,17 @@ class Redactor:
         return self(text)
 
     def _call(self, call: ToolCall) -> ToolCall:
-        name, arguments = self._name(call.name), self._arguments(call.arguments)
+        name, arguments = self._name(call.name), self._json_text(call.arguments)
         if (name, arguments) == (call.name, call.arguments):
             return call
         return call.model_copy(update={"name": name, "arguments": arguments})
 
-    def _arguments(self, text: str) -> str:
+    def _json_text(self, text: str) -> str:
         """JSON stays as it is written where nothing is masked, and JSON where something is."""
         try:
             given = json.loads(text)
         except (ValueError, RecursionError):
-            return self(text)
+            return self._hooked(self._masked(text))
         masked = self.json(given)
         return text if masked == given else json.dumps(masked, ensure_ascii=False)
 
@@ -198,6 +200,8 @@ class Redactor:
         raise RedactionFailed(problem)  # without its cause, whose words may be the secret
 
 
+_HIDDEN_IN_JSON = re.compile(r"\s*[{\[]")
+"""JSON, whose escapes may hide letters that a name is made of."""
 _IN_ORDER = frozenset({"type", "role", "media_type", "mime_type", "detail", "tool_use_id"})
 """Fields of content parts that say how they are built."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{256,}+={0,2}")

@@ -550,10 +550,11 @@ def _is_key(name: _Name, value: _Value) -> bool:
 
 
 def _is_bare(name: _Name, value: _Value) -> bool:
-    text = value.text
-    if len(text) < (16 if name.kind != "secret" or value.joint is _Joint.BESIDE else 8):
+    text, joint = value.text, value.joint
+    sure = name.kind == "secret" or (joint is _Joint.TIGHT and name.kind == "token")
+    if joint is _Joint.BESIDE or len(text) < (8 if sure else 16):
         return False
-    if any(c.isspace() for c in text) or _LOCAL.match(text) or value.joint is _Joint.BESIDE:
+    if any(c.isspace() for c in text) or _LOCAL.match(text):
         return False
     if not (_has_digit(text) and _has_letter(text)) or _UUID.fullmatch(text):
         return False

@@ -354,6 +354,16 @@ def test_arguments_that_were_json_stay_json(arguments: str) -> None:
     assert '"hunter2"' not in masked.replace('["--password", "hunter2"', "")
 
 
+def test_names_that_json_escapes_are_read() -> None:
+    said = json.dumps({"out": "我的密码是hunter2，请记住", "口令": "tigre99", "n": 1})
+    assert "\\u" in said
+    assert json.loads(redact(said)) == {
+        "out": "我的密码是[redacted: password]，请记住",
+        "口令": "[redacted: password]",
+        "n": 1,
+    }
+
+
 def test_arguments_that_are_no_json_are_masked_as_text() -> None:
     message = Message(
         role=Role.ASSISTANT,
