@@ -16,6 +16,7 @@ from memory.budget import (
     Share,
     allot,
 )
+from tests.policies import policies
 
 ALL = 10_000
 """More than any room in these tests."""
@@ -23,18 +24,6 @@ ALL = 10_000
 
 def everybody(tokens: int = ALL) -> dict[Section, int]:
     return dict.fromkeys(SECTIONS, tokens)
-
-
-@st.composite
-def policies(draw: st.DrawFn) -> ContextPolicy:
-    """Any policy there can be: floors that add up to at most 1, and any order."""
-    cuts = sorted(draw(st.lists(st.floats(0.0, 1.0), min_size=5, max_size=5)))
-    floors = [high - low for low, high in zip([0.0, *cuts], cuts, strict=False)]
-    shares = {
-        section: Share(floor=floor, ceiling=draw(st.floats(floor, 1.0)))
-        for section, floor in zip(SECTIONS, floors, strict=True)
-    }
-    return ContextPolicy.model_validate({**shares, "order": tuple(draw(st.permutations(SECTIONS)))})
 
 
 WANTS = st.fixed_dictionaries({section: st.integers(0, 2_000) for section in SECTIONS})

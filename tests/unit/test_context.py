@@ -12,9 +12,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from memory.budget import ContextPolicy
 from memory.codec import encode
-from memory.context import ContextParts, assemble, fence, strip_fences
+from memory.context import ContextParts, assemble, provider
 from memory.errors import BudgetError, EmptyInput, InvalidInput
+from memory.fence import fence, strip_fences
 from memory.models import (
     Context,
     JsonObject,
@@ -26,7 +28,10 @@ from memory.models import (
     ToolCall,
     Window,
 )
-from memory.tokens import TokenCounter
+from memory.prefix import PINNED_HEAD, SUMMARY_HEAD, Previous
+from memory.tokens import PER_TOOL, TokenCounter
+from tests.conversations import check_anthropic, check_openai
+from tests.policies import policies
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 COUNTER = TokenCounter()
@@ -102,7 +107,15 @@ def build(**given: Any) -> Context:
 
 def tokens_of(context: Context) -> int:
     """The sum over what is sent, counted anew from the provider's shape."""
-    return sum(COUNTER.message(Message.parse(message)) for message in context.messages)
+    sent = sum(COUNTER.message(Message.parse(message)) for message in context.messages)
+    tools = [encode(tool).decode("utf-8", "surrogatepass") for tool in context.tools]
+    return sent + sum(PER_TOOL + COUNTER.count(tool) for tool in tools)
+
+
+def tool(name: str, about: str = "Looks something up.") -> JsonObject:
+    parameters: JsonObject = {"type": "object", "properties": {"q": {"type": "string"}}}
+    function: JsonObject = {"name": name, "description": about, "parameters": parameters}
+    return {"type": "function", "function": function}
 
 
 def memory_of(context: Context) -> str:
@@ -141,6 +154,24 @@ def test_the_reserve_is_inside_the_budget() -> None:
     assert build(reserve=50 - alone, budget=50).tokens.total == 50
     with pytest.raises(BudgetError):
         build(reserve=51 - alone, budget=50)
+
+
+def test_a_budget_that_is_too_small_names_everything_that_cannot_be_cut() -> None:
+    with pytest.raises(BudgetError) as raised:
+        build(system="word " * 30, tools=[tool("a")], budget=60, reserve=20)
+    for part in ("tools (", "system (", "message (", "reserve (20)", "budget is 60"):
+        assert part in str(raised.value)
+
+
+def test_the_schema_of_tools_is_inside_the_budget_and_kept_with_the_context() -> None:
+    tools = [tool("look_up"), tool("写", "在 \ud800 里写")]
+    context = build(tools=tools, window=talk(30), budget=600)
+    assert context.tools == tuple(tools)
+    assert context.tokens.tools == sum(map(COUNTER.tool, tools)) > 60
+    assert tokens_of(context) + 200 == context.tokens.total <= 600
+    assert context.tokens.turns < build(window=talk(30), budget=600).tokens.turns
+    with pytest.raises(InvalidInput, match="inf"):
+        build(tools=[{"name": "x", "limit": float("inf")}])
 
 
 def test_a_reserve_below_zero_makes_no_room() -> None:
@@ -347,6 +378,167 @@ def test_an_episode_that_repeats_the_new_message_is_left_out() -> None:
     assert context.dropped[0].id == "e1"
 
 
+# --- pinned facts ------------------------------------------------------------------------------
+
+
+def test_pinned_facts_stand_before_the_summary_and_are_not_said_twice() -> None:
+    pinned = [fact("p1", "user is allergic to penicillin", reason="pinned"), fact("p2", "b")]
+    summary = Summary(text="They met.", covers_from=1, covers_to=8)
+    context = build(
+        system="Be kind.",
+        window=window(said(9, Role.USER, "hi"), summary=summary),
+        pinned=pinned,
+        facts=[fact("f1", "user likes tea"), pinned[0]],
+    )
+    places = [str(message["content"]) for message in context.messages]
+    assert places[0] == "Be kind."
+    assert "allergic to penicillin" in places[1]
+    assert "They met." in places[2]
+    assert context.text.count("penicillin") == 1
+    assert [(item.id, item.rank) for item in context.items] == [
+        *(("p1", 0), ("p2", 0), ("summary:1-8", 0), ("m9", 0), ("f1", 1))
+    ]
+    assert context.tokens.pinned > 0
+    assert tokens_of(context) + 200 == context.tokens.total
+    assert strip_fences(places[1]) == ""
+
+
+def test_pinned_facts_that_do_not_fit_say_what_was_missing() -> None:
+    pinned = [fact(f"p{n}", f"user keeps to rule number {n} " + "x " * 20) for n in range(30)]
+    context = build(pinned=pinned, window=talk(60), budget=900, reserve=0)
+    kept = [item.id for item in context.items if item.tier == "semantic"]
+    assert kept == [f"p{n}" for n in range(len(kept))]
+    assert kept
+    missed = [each for each in context.dropped if each.tier == "semantic"]
+    assert [each.id for each in missed] == [f"p{n}" for n in range(len(kept), 30)]
+    assert {each.cause for each in missed} == {"over_budget"}
+    assert [each.missing for each in missed] == sorted(each.missing for each in missed)
+    assert missed[0].missing > 0
+
+
+def test_what_is_recalled_does_not_change_what_stands_before_the_turns() -> None:
+    summary = Summary(text="They talked about it. " * 100, covers_from=1, covers_to=80)
+    pinned = [fact(f"p{n}", f"user keeps to rule number {n} of the house") for n in range(20)]
+    held = window(
+        *talk(60).messages, summary=summary.model_copy(update={"covers_from": 0, "covers_to": 0})
+    )
+    for recalled in range(0, 30, 5):
+        context = build(
+            pinned=pinned,
+            window=held,
+            budget=1_200,
+            episodes=[episode(f"e{n}", "I said something " * 5) for n in range(recalled)],
+        )
+        assert context.messages[:2] == build(pinned=pinned, window=held, budget=1_200).messages[:2]
+        assert context.tokens.total <= 1_200
+
+
+# --- causes ------------------------------------------------------------------------------------
+
+
+def test_everything_says_its_rank_its_scores_and_the_cause_of_its_absence() -> None:
+    held = window(*talk(4).messages, said(5, Role.SYSTEM, "Old."), said(6, Role.TOOL, "x", to="c9"))
+    scores = {"words": 0.25}
+    context = build(
+        system="New.",
+        window=held,
+        k=1,
+        facts=[fact("f1", "user likes tea", scores=scores), fact("f2", "x " * 3_000)],
+        episodes=[
+            episode("e1", held.messages[0].text, sources=("m1",), scores=scores),
+            episode("e2", "Let us eat tonight."),
+            episode("e3", "I like rice", scores=scores),
+            episode("e4", "I like soup"),
+        ],
+    )
+    shown = {item.id: item for item in context.items}
+    assert (shown["f1"].rank, shown["f1"].scores) == (1, scores)
+    assert (shown["e3"].rank, shown["e3"].scores) == (3, scores)
+    missed = {each.id: each for each in context.dropped}
+    assert {name: each.cause for name, each in missed.items()} == {
+        "m5": "replaced",
+        "m6": "unsound",
+        "f2": "over_budget",
+        "e1": "among_turns",
+        "e2": "duplicate",
+        "e4": "beyond_k",
+    }
+    assert (missed["e1"].by, missed["e1"].rank, missed["e1"].scores) == ("m1", 1, scores)
+    assert 1_000 < missed["f2"].missing < missed["f2"].tokens
+
+
+def test_a_turn_that_was_cut_says_what_is_missing_for_it_and_all_after_it() -> None:
+    context = build(window=talk(60), budget=700)
+    cut = [each for each in context.dropped if each.tier == "working"]
+    assert [each.id for each in cut] == [f"m{n}" for n in range(1, len(cut) + 1)]
+    assert {each.cause for each in cut} == {"over_budget"}
+    assert [each.missing for each in cut] == sorted((c.missing for c in cut), reverse=True)
+    more = build(window=talk(60), budget=700 + cut[-2].missing)
+    assert cut[-2].id in {item.id for item in more.items}
+
+
+def test_what_waits_to_be_summarised_is_a_warning_with_its_reason() -> None:
+    held = window(said(9, Role.USER, "hi"))
+    waiting = held.model_copy(update={"unsummarised": 7, "problem": "the model did not answer"})
+    warnings = build(window=waiting).warnings
+    assert "7 messages do not fit and wait to be summarised (the model did not answer)" in warnings
+    assert build(window=held).warnings == ()
+
+
+# --- what is not known -------------------------------------------------------------------------
+
+NOTHING = "Nothing in memory answers this."
+
+
+def asked(text: str, **given: Any) -> str:
+    return memory_of(build(message=Message(role=Role.USER, content=text), **given))
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Where does Ada live?", "who is my dentist", "我的牙医是谁？", "أين أسكن؟", "猫叫什么名字"],
+)
+def test_a_question_on_which_nothing_is_known_is_told_so(question: str) -> None:
+    assert NOTHING in asked(question)
+    about = fact("f1", "user likes tea", scores={"named": 0.0, "cue": 0.0, "words": 0.0})
+    block = asked(question, facts=[about])
+    assert NOTHING in block
+    assert "user likes tea" in block
+    assert NOTHING not in asked(question, facts=[about.model_copy(update={"scores": {"cue": 0.8}})])
+    assert NOTHING not in asked(question, pinned=[fact("p1", "x", scores={"words": 0.5})])
+    assert NOTHING not in asked(question, episodes=[episode("e1", "I went to Porto")])
+    assert NOTHING in asked(
+        question, episodes=[episode("e1", question)]
+    )  # asked before, that is all
+    silent = ContextPolicy(says_nothing_known=False)
+    assert asked(question, policy=silent) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["Hello!", "how are you?", "Thanks, bye", "你好", "I live in Oslo."]
+)
+def test_nobody_is_told_that_nothing_is_known_who_asks_for_nothing(text: str) -> None:
+    assert asked(text) == ""
+
+
+def test_what_could_not_be_looked_up_is_not_called_unknown() -> None:
+    for missing in ({"unavailable": ["episodic"]}, {"behind": ["episodic"]}):
+        block = asked("Where does Ada live?", **missing)
+        assert NOTHING not in block
+        assert "episodic memory" in block
+    assert NOTHING in asked("Where does Ada live?", unavailable=["working"])
+
+
+def test_the_line_that_nothing_is_known_never_costs_a_turn() -> None:
+    question = Message(role=Role.USER, content="Where does Ada live?")
+    silent = ContextPolicy(says_nothing_known=False)
+    for budget in range(40, 400, 12):
+        told = build(window=talk(12), message=question, budget=budget, reserve=0)
+        untold = build(window=talk(12), message=question, budget=budget, reserve=0, policy=silent)
+        assert told.tokens.turns == untold.tokens.turns
+    assert NOTHING in memory_of(told)
+
+
 # --- tools -------------------------------------------------------------------------------------
 
 
@@ -441,6 +633,43 @@ def test_no_message_and_an_empty_session_is_refused() -> None:
         build(message=None)
 
 
+# --- what providers refuse ---------------------------------------------------------------------
+
+
+def test_turns_that_the_assistant_begins_have_a_mark_of_the_user_before_them() -> None:
+    opened = window(said(1, Role.ASSISTANT, "Hello!"), said(2, Role.USER, "hi"))
+    context = build(window=opened)
+    assert [message["role"] for message in context.messages] == [
+        *("user", "assistant", "user", "user")
+    ]
+    assert "not shown" in str(context.messages[0]["content"])
+    assert strip_fences(str(context.messages[0]["content"])) == ""
+    assert tokens_of(context) == context.tokens.total - 200
+    summary = Summary(text="They met.", covers_from=1, covers_to=8)
+    for given_ in (
+        {"window": window(*opened.messages, summary=summary)},
+        {"window": opened, "pinned": [fact("p1", "user likes tea")]},
+    ):
+        assert "not shown" not in build(**given_).text
+
+
+def test_nothing_that_is_sent_is_empty() -> None:
+    held = window(
+        said(1, Role.USER, [{"type": "text", "text": " "}, {"type": "text", "text": "hi"}]),
+        said(2, Role.ASSISTANT, "", calls=["c1"]),
+        said(3, Role.TOOL, "", to="c1"),
+        said(4, Role.ASSISTANT, "  "),
+    )
+    context = build(window=held, system="  ")
+    assert [message["content"] for message in context.messages] == [
+        [{"type": "text", "text": "hi"}],
+        None,
+        "[The tool gave no output.]",
+        "Let us eat tonight.",
+    ]
+    assert [(each.id, each.cause) for each in context.dropped] == [("m4", "unsound")]
+
+
 # --- fences ------------------------------------------------------------------------------------
 
 
@@ -531,11 +760,25 @@ HOSTILE = st.sampled_from(
     ["\x00", "\ud800", "\u202eabc", "<|endoftext|>", "a" * 3_000, "混合 text 🐈", "- x\n- y", " "]
 )
 TEXT = st.one_of(st.text(min_size=1, max_size=60), HOSTILE).map(lambda text: f".{text}")
+IMAGE: JsonObject = {"type": "image_url", "image_url": {"url": "https://x.org/a.png"}}
+PARTS = st.lists(
+    st.one_of(TEXT.map(lambda text: {"type": "text", "text": text}), st.just(IMAGE)),
+    min_size=1,
+    max_size=3,
+)
+BLANK = st.sampled_from(["", " ", "\n"])
+CONTENT = st.one_of(TEXT, TEXT, PARTS)
+TOOLS = st.lists(
+    st.sampled_from(["look_up", "write", "read"]).map(lambda name: tool(name, "About " * 5)),
+    max_size=2,
+    unique_by=str,
+)
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> Window:
-    """Conversations with calls, lost and late results, several calls at once, and instructions."""
+    """Conversations with calls, lost and late results, several calls at once, images, names, empty
+    contents, and instructions."""
     messages: list[RecordedMessage] = []
     waiting: list[str] = []
 
@@ -546,13 +789,17 @@ def histories(draw: st.DrawFn) -> Window:
         add(Role.SYSTEM, content=draw(TEXT))
     for kind in draw(st.lists(st.sampled_from("uuuaaccrrsx"), max_size=25)):
         if kind in "ua":
-            add(Role.USER if kind == "u" else Role.ASSISTANT, content=draw(TEXT))
+            add(Role.USER if kind == "u" else Role.ASSISTANT, content=draw(CONTENT))
+            if draw(st.booleans()):
+                name = draw(st.sampled_from(["ada", "Ada L.", "</memory>"]))
+                messages[-1] = messages[-1].model_copy(update={"name": name})
         elif kind == "c":
             calls = [f"c{len(messages)}-{n}" for n in range(draw(st.integers(1, 2)))]
             waiting += calls
-            add(Role.ASSISTANT, content=draw(st.none() | TEXT), calls=calls)
+            add(Role.ASSISTANT, content=draw(st.none() | TEXT | BLANK), calls=calls)
         elif kind == "r" and waiting:
-            add(Role.TOOL, content=draw(TEXT), to=waiting.pop(draw(st.sampled_from([0, -1]))))
+            answered = waiting.pop(draw(st.sampled_from([0, -1])))
+            add(Role.TOOL, content=draw(TEXT | BLANK), to=answered)
         elif kind == "x":
             add(Role.TOOL, content=draw(TEXT), to="unknown")
         elif kind == "s":
@@ -561,55 +808,93 @@ def histories(draw: st.DrawFn) -> Window:
     return window(*messages, summary=summary)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    held=histories(),
-    system=st.none() | TEXT,
-    message=st.none() | TEXT,
-    facts=st.lists(TEXT, max_size=6),
-    episodes=st.lists(TEXT, max_size=8),
-    budget=st.integers(20, 900),
-    reserve=st.integers(0, 60),
-)
-def test_no_history_breaks_the_promises(
-    held: Window,
-    system: str | None,
-    message: str | None,
-    facts: list[str],
-    episodes: list[str],
-    budget: int,
-    reserve: int,
-) -> None:
-    given_parts = parts(
-        window=held,
-        system=system,
-        message=Message(role=Role.USER, content=message) if message else None,
-        facts=[fact(f"f{n}", text) for n, text in enumerate(facts)],
+@st.composite
+def everything(draw: st.DrawFn) -> ContextParts:
+    message = draw(st.none() | CONTENT)
+    return parts(
+        window=draw(histories()),
+        system=draw(st.none() | TEXT),
+        tools=draw(TOOLS),
+        message=message and Message.parse({"role": "user", "content": message}),
+        pinned=[fact(f"p{n}", text) for n, text in enumerate(draw(st.lists(TEXT, max_size=3)))],
+        facts=[fact(f"f{n}", text) for n, text in enumerate(draw(st.lists(TEXT, max_size=6)))],
         episodes=[
             episode(f"e{n}", text, event_time=NOW - timedelta(hours=n % 3))
-            for n, text in enumerate(episodes)
+            for n, text in enumerate(draw(st.lists(TEXT, max_size=8)))
         ],
-        budget=budget,
-        reserve=reserve,
+        unavailable=draw(st.sampled_from([(), ("episodic",)])),
+        budget=draw(st.integers(20, 900)),
+        reserve=draw(st.integers(0, 60)),
+        policy=draw(st.just(ContextPolicy()) | policies()),
     )
+
+
+def built_or_refused(given_parts: ContextParts, counter: TokenCounter = COUNTER) -> Context | None:
     refused: BudgetError | None = None
     try:
-        context = assemble(given_parts, counter=COUNTER)
+        return assemble(given_parts, counter=counter)
     except EmptyInput:
-        assert message is None
-        return
+        assert given_parts.message is None
     except BudgetError as error:
         refused = error
-    if refused is not None:
-        assert refused.needed > refused.given == budget
+    assert refused is None or refused.needed > refused.given == given_parts.budget
+    return None
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(given_parts=everything())
+def test_no_history_breaks_the_promises(given_parts: ContextParts) -> None:
+    context = built_or_refused(given_parts)
+    if context is None:
         return
-    assert tokens_of(context) + reserve == context.tokens.total <= budget
-    assert_sound(context.messages)
-    places = [n for n, m in enumerate(context.messages) if m["role"] in ("system", "developer")]
-    assert places in ([], [0])
-    if system is not None:
-        assert context.messages[0]["content"] == system
-    if message is not None:
-        assert context.messages[-1] == {"role": "user", "content": message}
+    assert_kept(context, given_parts)
     again = assemble(replace(given_parts), counter=TokenCounter())
     assert encode(again.to_json()) == encode(context.to_json())
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(before=everything(), given_parts=everything(), same=st.booleans())
+def test_no_context_before_breaks_the_promises(
+    before: ContextParts, given_parts: ContextParts, same: bool
+) -> None:
+    if same:  # the same conversation at the same budget: its cut may stay
+        given_parts = replace(
+            given_parts, window=before.window, budget=before.budget, reserve=before.reserve
+        )
+    earlier = built_or_refused(before)
+    if earlier is None:
+        return
+    previous = Previous.of(earlier.model_copy(update={"snapshot_id": "s1"}))
+    context = built_or_refused(replace(given_parts, previous=previous))
+    if context is None:
+        assert built_or_refused(given_parts) is None
+        return
+    assert_kept(context, given_parts)
+    assert context.prefix is not None
+    assert context.prefix.previous == "s1"
+    same_messages = context.prefix.messages
+    assert context.messages[:same_messages] == earlier.messages[:same_messages]
+
+
+def assert_kept(context: Context, given_parts: ContextParts) -> None:
+    """What is promised of every context."""
+    total = context.tokens.total
+    assert tokens_of(context) + given_parts.reserve == total <= given_parts.budget
+    assert_sound(context.messages)
+    assert check_openai(context.openai()) == []
+    assert check_anthropic(context.anthropic(cache=True)) == []
+    roles = [message["role"] for message in context.messages]
+    assert [n for n, role in enumerate(roles) if role in ("system", "developer")] in ([], [0])
+    talk = [role for role in roles if role not in ("system", "developer")]
+    assert talk[0] == "user"
+    if given_parts.system is not None:
+        assert context.messages[0]["content"] == given_parts.system
+    if given_parts.message is not None:
+        assert context.messages[-1] == provider(given_parts.message)
+    else:
+        assert roles[-1] != "system"
+    heads = [str(message["content"])[20:38] for message in context.messages]
+    order = [heads.index(head) for head in (PINNED_HEAD, SUMMARY_HEAD) if head in heads]
+    assert order == sorted(order)
+    shown = {item.id for item in context.items}
+    assert not shown & {each.id for each in context.dropped}

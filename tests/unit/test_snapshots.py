@@ -20,6 +20,7 @@ from memory.models import (
     Dropped,
     Item,
     Message,
+    Prefix,
     Recalled,
     RecordedMessage,
     Role,
@@ -105,6 +106,22 @@ ITEMS = st.builds(
     score=st.sampled_from([0.0, 0.5, 1.0]),
     scores=st.dictionaries(st.sampled_from(["meaning", "words"]), st.sampled_from([0.0, 0.25])),
     reason=TEXT,
+    rank=st.integers(0, 3),
+)
+DROPPED = st.builds(
+    Dropped,
+    tier=st.sampled_from(["working", "episodic"]),
+    id=TEXT,
+    text=CONTENT,
+    reason=TEXT,
+    scores=st.dictionaries(st.just("words"), st.sampled_from([0.0, 0.25])),
+    rank=st.integers(0, 3),
+    cause=st.none() | st.sampled_from(["over_budget", "superseded"]),
+    by=st.none() | TEXT,
+    missing=st.integers(0, 9),
+)
+TOOLS = st.lists(
+    st.builds(lambda name: {"name": name, "input_schema": {"type": "object"}}, CONTENT), max_size=2
 )
 CONTEXTS = st.builds(
     Context,
@@ -120,9 +137,10 @@ CONTEXTS = st.builds(
     ).map(tuple),
     tokens=st.builds(TokenCount, total=st.integers(0, 99)),
     items=st.lists(ITEMS, max_size=5).map(tuple),
-    dropped=st.lists(
-        st.builds(Dropped, tier=st.just("episodic"), id=TEXT, text=CONTENT, reason=TEXT), max_size=3
-    ).map(tuple),
+    tools=TOOLS.map(tuple),
+    dropped=st.lists(DROPPED, max_size=3).map(tuple),
+    prefix=st.none()
+    | st.builds(Prefix, previous=TEXT, messages=st.integers(0, 9), tokens=st.integers(0, 9)),
     warnings=st.lists(TEXT, max_size=2).map(tuple),
 )
 
@@ -148,6 +166,36 @@ def test_the_context_of_a_turn_shares_almost_all_parts_with_the_one_before() -> 
     assert len(second) > 45
     assert len(new) <= 7
     assert sum(map(len, new)) < 1_400
+
+
+def test_the_definitions_of_tools_and_pinned_facts_are_stored_once() -> None:
+    tools = [{"name": f"tool-{n}", "input_schema": {"about": "x" * 400}} for n in range(5)]
+    pinned = [Recalled(tier="semantic", id="p1", text="user is allergic to nuts", score=0.2)]
+    first = built(turns=40, tools=tools, pinned=pinned)
+    second = built(turns=42, tools=tools, pinned=pinned, asked="And tomorrow?")
+    assert [item.id for item in first.items][:2] == ["p1", "summary:1-8"]
+    for context in (first, second):
+        assert context_of(bytes_of(parts_of(context))) == context
+    known = {data for _, data in parts_of(first)}
+    new = [data for _, data in parts_of(second) if data not in known]
+    assert sum(map(len, new)) < 1_400
+    assert sum(len(data) for _, data in parts_of(first)) > 5 * 400
+
+
+SCHEMA_1 = Path(__file__).parent / "snapshot_schema_1.json"
+"""The bytes of `built()` as version 1 of the document had them."""
+
+
+def test_bytes_of_the_first_schema_are_still_read() -> None:
+    old = context_of(SCHEMA_1.read_bytes(), snapshot_id="s1")
+    now = built()
+    assert old.messages == now.messages
+    assert [item.id for item in old.items] == [item.id for item in now.items]
+    assert [item.scores for item in old.items] == [item.scores for item in now.items]
+    assert old.tokens == now.tokens
+    assert old.dropped == now.dropped
+    assert (old.tools, old.prefix, {item.rank for item in old.items}) == ((), None, {0})
+    assert (old.unavailable, old.warnings) == (now.unavailable, now.warnings)
 
 
 def test_a_value_that_json_cannot_hold_is_refused_by_the_name_of_its_field() -> None:
