@@ -19,8 +19,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from memory.codec import digest
-from memory.errors import ConfigurationError, LLMError, LLMMalformed, LLMTooLong, LLMTruncated
+from memory.errors import (
+    ConfigurationError,
+    LLMError,
+    LLMMalformed,
+    LLMRefused,
+    LLMTooLong,
+    LLMTruncated,
+)
 from memory.llm import LanguageModel
+from memory.llm.refusals import asks_back, declines
 from memory.models import RecordedMessage, Role, Summary
 from memory.prose import CALL_SYNTAX, answered, names_of_calls, parts_beside, used
 from memory.summary import CountText, after, extend, without_heading
@@ -70,8 +78,10 @@ _READ: Final = 200_000
 """Characters that are read of one message."""
 _NAME: Final = 40
 _MARKS: Final = re.compile(
-    r"</?(?:memory|summary|messages)-[0-9a-f]{8}>|^\W{0,3}Excerpts of messages \d|^\(Messages \d",
-    re.MULTILINE | re.IGNORECASE,
+    r"""</?(?:memory|summary|messages)-[0-9a-f]{8}>
+    | ^\W{0,3}(?:Excerpts\ of|Summary\ of\ earlier)\ messages\ \d
+    | ^\(Messages\ \d""",
+    re.MULTILINE | re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -167,6 +177,8 @@ class Retelling:
         text = plain(text).strip()
         if is_blank(text):
             raise LLMMalformed("the summary is empty")
+        if declines(text) or asks_back(text):  # a model of a caller's own may not know
+            raise LLMRefused("the model declined or asked back")
         if self._tokens(text) > limit:
             return text, LLMTooLong(f"the summary has more than {limit} tokens")
         if CALL_SYNTAX.search(text) or _MARKS.search(text):

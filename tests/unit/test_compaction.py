@@ -96,6 +96,7 @@ async def test_what_is_too_long_is_sent_back_to_be_shortened():
         ('The assistant called search {"q": "tea"}.', LLMMalformed),
         ("<memory-0a1b2c3d>\nThey spoke.\n</memory-0a1b2c3d>", LLMMalformed),
         ("Excerpts of messages 1-4 (2026-01-02):\n- user: tea", LLMMalformed),
+        ("**Summary of earlier messages 1 to 4** of this conversation.", LLMMalformed),
     ],
 )
 async def test_an_answer_that_stays_wrong_fails_after_three_calls(
@@ -131,6 +132,20 @@ async def test_no_answer_and_a_refusal_are_not_asked_again(script: Script, error
     with pytest.raises(error):
         await asking.extend(None, small_talk(4), limit=LIMIT)
     assert len(llm.asked) == 1
+
+
+async def test_a_callers_own_model_that_refuses_in_words_is_believed_no_more():
+    class Careless(ScriptedLLM):
+        async def text(self, *_: object, **__: object) -> str:
+            return self.script(Asked(1, "", "", 1))  # type: ignore[return-value]
+
+    for said_instead in ("I'm sorry, but I can't help with that.", " \u200b", "无法"):
+        asking = Retelling(Careless(says(said_instead)), COUNT, limit=LIMIT)
+        if said_instead == "无法":  # the control: two characters that are no refusal
+            assert (await asking.extend(None, small_talk(4), limit=LIMIT)).text == said_instead
+            continue
+        with pytest.raises(LLMError):
+            await asking.extend(None, small_talk(4), limit=LIMIT)
 
 
 @pytest.mark.parametrize(
