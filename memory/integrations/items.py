@@ -1,20 +1,20 @@
 """What a LangGraph store holds, added up from changes, and how it is searched. Pure.
 
-A change sets an item or takes it away. Vectors are kept as whole numbers of a ten-thousandth: as
-exact as a ranking needs, and never taken for a secret, as an encoded text might be.
+A change puts an item or takes it away. Vectors are kept as whole numbers of a ten-thousandth: as
+exact as a ranking needs, in half the room.
 """
 
 from __future__ import annotations
 
+import base64
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import JsonValue
 
 from memory.errors import InvalidInput
 from memory.models import JsonObject
@@ -168,11 +168,17 @@ def ends(namespace: Namespace, path: Sequence[str]) -> bool:
 # --- vectors -----------------------------------------------------------------------------------
 
 
-def as_numbers(vectors: Iterable[Any]) -> list[JsonValue]:
-    return [[round(float(each) * _SCALE) for each in vector] for vector in vectors]
+def as_text(vectors: Vectors) -> str:
+    """Unit vectors as whole numbers of two bytes."""
+    whole = np.rint(vectors * _SCALE).astype("<i2")
+    return base64.b64encode(whole.tobytes()).decode()
 
 
-def as_vectors(numbers: Sequence[Sequence[int]], dims: int) -> Vectors:
-    if not numbers:
-        return np.zeros((0, dims), dtype=np.float32)
-    return np.asarray(numbers, dtype=np.float32) / np.float32(_SCALE)
+def from_text(text: str, dims: int) -> Vectors | None:
+    """What `as_text` was given; None when that cannot be read, as after a redactor took it for a
+    secret: the vectors are then made again."""
+    try:
+        whole = np.frombuffer(base64.b64decode(text, validate=True), dtype="<i2")
+        return whole.reshape(-1, dims).astype(np.float32) / np.float32(_SCALE)
+    except ValueError:
+        return None

@@ -54,19 +54,21 @@ from memory.integrations.items import (
     Entry,
     Items,
     Vectors,
-    as_numbers,
-    as_vectors,
+    as_text,
     begins,
     ends,
+    from_text,
     ranked,
 )
 from memory.integrations.langchain import as_message, conversation_of, model_input, told
-from memory.memory import Note
-from memory.models import JsonObject
+from memory.memory import Note, Session
+from memory.models import JsonObject, Scope
 from memory.text import is_blank, plain
 
 _KIND = "langgraph"
 _EVERYTHING = ("$",)
+_THREADS = 10_000
+"""Threads of which it is remembered how far they were told."""
 
 # --- nodes -------------------------------------------------------------------------------------
 
@@ -86,30 +88,54 @@ def context_node(
     of `Session.build_context`: system, budget, reserve, k … As a `pre_model_hook` of a prebuilt
     agent, give `into="llm_input_messages"`. Raises as `build_context` does.
     """
-    door = Door(memory)
+    teller = _Teller(Door(memory), agent)
 
     async def build(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        conversation, said = _conversation(door, config, agent), _said(state, messages)
+        said = _said(state, messages)
         asking = isinstance(said[-1], HumanMessage)
-        await conversation.add(_keyed(said)[: len(said) - asking])
-        session = await conversation.session()
+        session = await teller.tell(config, said[:-1] if asking else said)
         context = await session.build_context(as_message(said[-1]) if asking else None, **options)
         return {into: model_input(context)}
 
-    return _node(door, build, "context")
+    return _node(teller.door, build, "context")
 
 
 def record_node(
     memory: Opened, *, messages: str = "messages", agent: str | None = None
 ) -> Runnable[Any, Any]:
     """A node that remembers the state's messages. Each is recorded once, by its id."""
-    door = Door(memory)
+    teller = _Teller(Door(memory), agent)
 
     async def record(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        await _conversation(door, config, agent).add(_keyed(_said(state, messages)))
+        await teller.tell(config, _said(state, messages))
         return {}
 
-    return _node(door, record, "record")
+    return _node(teller.door, record, "record")
+
+
+class _Teller:
+    """Records what a state has and this process has not told: a state keeps all of a thread's
+    messages, and a turn adds a few."""
+
+    def __init__(self, door: Door, agent: str | None) -> None:
+        self.door = door
+        self._agent = agent
+        self._newest: dict[tuple[Scope, str], str] = {}
+
+    async def tell(self, config: RunnableConfig, said: Sequence[BaseMessage]) -> Session:
+        """The session, after recording the messages. Each is recorded once, by its id."""
+        conversation = _conversation(self.door, config, self._agent)
+        session = await conversation.session()
+        thread = (session.scope, session.name)
+        keyed = _keyed(said)
+        known = self._newest.get(thread)
+        told_up_to = next((n for n, each in enumerate(keyed, 1) if each.id == known), 0)
+        await conversation.add(told(keyed[told_up_to:]))
+        if keyed:
+            if len(self._newest) >= _THREADS:
+                self._newest.clear()
+            self._newest[thread] = str(keyed[-1].id)
+        return session
 
 
 def _node(door: Door, work: Any, name: str) -> Runnable[Any, Any]:
@@ -140,14 +166,12 @@ def _said(state: Any, name: str) -> list[BaseMessage]:
     return list(convert_to_messages(said))
 
 
-def _keyed(said: Sequence[BaseMessage]) -> Any:
-    """The messages, to be told; one without an id is known by its place and what it says."""
-    return told(
-        [
-            message if message.id else message.model_copy(update={"id": _place_id(number, message)})
-            for number, message in enumerate(said)
-        ]
-    )
+def _keyed(said: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """The messages, each with an id; one without is known by its place and what it says."""
+    return [
+        message if message.id else message.model_copy(update={"id": _place_id(number, message)})
+        for number, message in enumerate(said)
+    ]
 
 
 def _place_id(number: int, message: BaseMessage) -> str:
@@ -214,7 +238,7 @@ class TrimemStore(BaseStore):
         fields = self._fields if change["fields"] is None else tuple(change["fields"])
         vectors = None
         if change["space"] == [self._user.embedder.identity, *fields]:
-            vectors = as_vectors(change["vectors"], self._user.embedder.dims)
+            vectors = from_text(change["vectors"], self._user.embedder.dims)
         return Entry(
             value=change["value"],
             fields=fields if self._fields else (),
@@ -269,7 +293,7 @@ class TrimemStore(BaseStore):
             "value": value,
             "fields": None if own is None else list(own),
             "space": [self._user.embedder.identity, *searched] if vectors else None,
-            "vectors": as_numbers(vectors[0]) if vectors else [],
+            "vectors": as_text(vectors[0]) if vectors else "",
         }
 
     async def _embed(self, entries: Sequence[Entry]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from typing import Annotated, Any, TypedDict
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from memory import Memory
 from memory import sync as blocking
 from memory.embedding import Embedder
 from memory.errors import ConfigurationError, InvalidInput
+from memory.integrations.items import as_text, from_text
 from memory.integrations.langgraph import TrimemStore, context_node, record_node
 from memory.settings import Settings
 from tests.behaviour.conftest import Clock, Open
@@ -363,6 +365,16 @@ async def test_secrets_in_a_value_are_masked_and_names_are_kept(
         item = await store.aget(("hunter2",), "hunter2")
     assert item is not None
     assert item.value == {"is": "[hidden]"}
+
+
+def test_vectors_come_back_from_text_and_from_nothing_else() -> None:
+    vectors = np.random.default_rng(1).standard_normal((3, 64)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    again = from_text(as_text(vectors), 64)
+    assert again is not None
+    assert np.abs(again - vectors).max() <= 0.5e-4
+    for other in ("[redacted: api key]", as_text(vectors)[:-8], "é"):
+        assert from_text(other, 64) is None
 
 
 async def test_a_compiled_graph_has_the_store(store: TrimemStore) -> None:
