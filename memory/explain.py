@@ -10,9 +10,9 @@ one safe line each, so that it cannot be taken for a line of ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from rich.cells import cell_len, chop_cells
 
@@ -22,10 +22,13 @@ if TYPE_CHECKING:  # models import this module
     from memory.budget import ContextPolicy, Section
     from memory.models import Context, Dropped, Item, TokenCount
 
+T = TypeVar("T", "Item", "Dropped")
+
 WIDTH: Final = 100
 """The longest line, in cells."""
-TURNS_SHOWN: Final = 9
-"""Recent turns that are listed one by one; of more, the first and the last of them."""
+LISTED: Final = 9
+"""Turns, and near misses of one cause, that are listed one by one; of more, the first two and the
+last ones."""
 _EXCERPT: Final = 4 * WIDTH
 
 
@@ -160,16 +163,25 @@ def _listed(section: str, items: Sequence[Item]) -> Iterator[str]:
 
 
 def _turns(items: Sequence[Item]) -> Iterator[str]:
-    """Every turn, or the first ones and the last with a count of those between."""
-    hidden = range(2, len(items) - TURNS_SHOWN + 3) if len(items) > TURNS_SHOWN else range(0)
-    for number, item in enumerate(items):
-        if number not in hidden:
-            yield _entry(0, 0.0, item.tokens, item.text)
-            if item.reason != "recent turn":
-                yield from _because(item.reason, item.scores)
-        elif number == hidden[0]:
-            tokens = sum(items[each].tokens for each in hidden)
-            yield _entry(0, 0.0, tokens, f"… {len(hidden)} more of them …")
+    def told(item: Item) -> Iterator[str]:
+        yield _entry(0, 0.0, item.tokens, item.text)
+        if item.reason != "recent turn":
+            yield from _because(item.reason, item.scores)
+
+    yield from _folded(items, told)
+
+
+def _folded(things: Sequence[T], told: Callable[[T], Iterator[str]]) -> Iterator[str]:
+    """Each as it is told; of many the first ones and the last, those between only counted."""
+    many = len(things) > LISTED
+    hidden = things[2 : 3 - LISTED] if many else ()
+    for each in things[:2] if many else things:
+        yield from told(each)
+    if hidden:
+        tokens = sum(each.tokens for each in hidden)
+        yield _entry(0, 0.0, tokens, f"… {len(hidden)} more of them …")
+    for each in things[3 - LISTED :] if many else ():
+        yield from told(each)
 
 
 def _entry(rank: int, score: float, tokens: int, text: str) -> str:
@@ -181,14 +193,16 @@ def _entry(rank: int, score: float, tokens: int, text: str) -> str:
 
 
 def _because(reason: str, scores: Mapping[str, float]) -> Iterator[str]:
-    """The reason, and the arms that made the score, each with its own, the strongest first."""
-    strongest = sorted(scores.items(), key=lambda each: (-each[1], each[0]))
+    """The reason, and the arms that made the score, each with its own: the strongest first, and
+    last its age, which only takes off a little."""
+    strongest = sorted(scores.items(), key=lambda each: (each[0] == _AGE, -each[1], each[0]))
     arms = [f"{arm} {score:.2f}" for arm, score in strongest if score]
     said = "; ".join(each for each in (reason, ", ".join(arms)) if each)
     if said:
         yield from _wrapped(said, indent=_INDENT)
 
 
+_AGE: Final = "recency"
 _INDENT: Final = 21
 """Cells before the text of an entry."""
 
@@ -220,14 +234,13 @@ def _near_misses(dropped: Sequence[Dropped]) -> Iterator[str]:
     for cause, group in groupby(ordered, key=lambda each: each.cause):
         found = list(group)
         yield f"  {_CAUSES[cause]} ({len(found)})"
-        for each in found:
-            yield _entry(each.rank, each.score, each.tokens, each.text)
-            yield from _because(_why(each), each.scores)
+        yield from _folded(found, _missed)
 
 
-def _why(each: Dropped) -> str:
+def _missed(each: Dropped) -> Iterator[str]:
     missing = f"over budget by {_counted(each.missing, 'token')}: " if each.missing else ""
-    return f"{each.tier}: {missing}{each.reason}"
+    yield _entry(each.rank, each.score, each.tokens, each.text)
+    yield from _because(f"{each.tier}: {missing}{each.reason}", each.scores)
 
 
 def _remarks(context: Context) -> Iterator[str]:

@@ -141,7 +141,12 @@ def test_items_are_listed_by_tier_in_the_order_of_their_rank_with_what_made_them
                     turn("summed up", id="summary:1-9", reason="what is left of messages 1 to 9"),
                     turn("how are you"),
                     fact(1, "user lives in Lyon", score=0.84, scores={"named": 1.0, "cue": 0.0}),
-                    episode(2, "second", scores={"meaning": 0.62, "words": 0.1}, reason="close"),
+                    episode(
+                        2,
+                        "second",
+                        scores={"recency": 1, "words": 0.1, "meaning": 0.62},
+                        reason="close",
+                    ),
                     episode(1, "first", score=0.71),
                     fact(0, "user is called Ada"),
                 ]
@@ -163,7 +168,7 @@ def test_items_are_listed_by_tier_in_the_order_of_their_rank_with_what_made_them
         for text in ("first", "second")
     )
     assert first < second
-    assert told[second + 1].strip() == "close; meaning 0.62, words 0.10"
+    assert told[second + 1].strip() == "close; meaning 0.62, words 0.10, recency 1.00"
 
 
 def test_of_many_turns_the_first_and_the_last_are_shown_and_the_others_counted() -> None:
@@ -210,6 +215,16 @@ def test_near_misses_are_grouped_by_cause_and_say_what_was_missing_and_what_stan
         "#10  0.10         further",
         "episodic: because",
     ]
+
+
+def test_of_many_near_misses_of_one_cause_the_first_and_the_last_are_shown() -> None:
+    many = [miss("over_budget", f"said {n:03}", tier="working", tokens=10) for n in range(100)]
+    told = explain(context((), [*many, miss("archived", "once")]))
+    shown = [line.split()[-1] for line in lines(told) if " said " in line]
+    assert shown == ["000", "001", *(f"{n:03}" for n in range(94, 100))]
+    assert "920  … 92 more of them …" in told
+    assert "Did not fit (100)" in told
+    assert "Archived (1)" in told
 
 
 @pytest.mark.parametrize("cause", [*get_args(Cause), None])
