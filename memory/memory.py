@@ -85,6 +85,7 @@ from memory.settings import Settings
 from memory.snapshots import Diff, Replay
 from memory.text import is_blank, plain
 from memory.times import as_utc
+from memory.unread import Unread
 from memory.worker import Lag
 
 T = TypeVar("T")
@@ -107,6 +108,8 @@ OF_OTHERS = 50
 """Facts about whom a question turns out to be about, for each time that is found."""
 NEXT_READS = 2
 """How often facts are read again for whom the facts before led to."""
+NAME_READS = 3
+"""How often the other names of a name are followed."""
 PINNED_FACTS = 100
 """Facts that are in every context of a user, at most."""
 SHOWN = 30
@@ -210,6 +213,21 @@ class Memory:
     @property
     def settings(self) -> Settings:
         return self._parts.settings
+
+    @property
+    def llm(self) -> LanguageModel | None:
+        """The language model, for background work; None without one."""
+        return self._parts.llm
+
+    @property
+    def registry(self) -> Registry:
+        return self._parts.registry
+
+    @property
+    def unread(self) -> Unread:
+        """What a nightly reader has still to read, and where it keeps what it found."""
+        parts = self._parts
+        return Unread(parts.journal, parts.clock, lambda: parts.workers["semantic"].request())
 
     async def repair(self) -> Repaired:
         """Make up for what the index of vectors has lost, or never got. Changes nothing when all
@@ -347,19 +365,41 @@ class UserMemory:
         known_at: datetime | None = None,
         history: bool = False,
     ) -> list[Fact]:
-        """What is known (about one name): true at `as_of`, by default now; as believed at
-        `known_at`, by default now. `history=True` gives every version ever. Raises TierUnavailable.
+        """What is known (about one name, or whatever else it is called): true at `as_of`, by
+        default now; as believed at `known_at`, by default now. `history=True` gives every version
+        ever. Raises TierUnavailable.
         """
         await self._await_own_writes()
         moment = None if history else (as_of or self._parts.clock())
         return await self._parts.semantic.facts(
             self.scope,
-            about=about,
+            about=None if about is None else await self._names_of(about),
             predicate=predicate and self._parts.registry.spelling(predicate),
             as_of=moment,
             known_at=known_at,
             history=history,
         )
+
+    async def _names_of(self, name: str) -> list[str]:
+        """The keys of every name, as of today, of what is called by this one."""
+        parts, own = self._parts, entity_names.key(name)
+        naming: dict[str, Fact] = {}
+        read: set[str] = set()
+        called = frozenset((own,))
+        for _ in range(NAME_READS):
+            if not (unread := sorted(called - read)):
+                break
+            found = await parts.semantic.mentioned(
+                self.scope,
+                unread,
+                OF_OTHERS,
+                as_of=parts.clock(),
+                predicates=sorted(parts.registry.naming),
+            )
+            naming |= {fact.id: fact for fact in found}
+            read.update(unread)
+            called = entities.same_as(own, naming.values())
+        return sorted(called)
 
     async def assert_fact(
         self,
@@ -721,7 +761,7 @@ class UserMemory:
         kinds = sorted({*recall.asked_for(query, known), *asked.kin})
         reads = []
         if asked.forms:  # nothing else is written as a name
-            named = mentioned(self.scope, asked.keys, OF_OTHERS, as_of=now, forms=asked.forms)
+            named = mentioned(self.scope, asked.named, OF_OTHERS, as_of=now, forms=asked.forms)
             reads.append(named)
         if kinds:
             own = [entity_names.key(SELF)]

@@ -662,13 +662,15 @@ def _by_whom(
     scores: dict[str, float], bears: Bearing | None, *, about_user: bool
 ) -> dict[str, float]:
     """The scores, knowing whom the question is about: facts of others count in full when they are
-    asked for, and behind those where they were only named just before."""
+    asked for, behind those where they were only named just before, and otherwise not at all."""
     named = scores["named"]
     if bears is not None and bears.score > NAMED_BEFORE:
         return {**scores, "named": max(named, bears.score)}
+    if bears is None:
+        return scores if about_user or named else dict.fromkeys(scores, 0.0)
     if not about_user and not named:
         scores = {**scores, "cue": 0.5 * scores["cue"], "words": 0.5 * scores["words"]}
-    return scores if bears is None else {**scores, "recent": bears.score}
+    return {**scores, "recent": bears.score}
 
 
 def asked_for(query: str, predicates: Iterable[str]) -> tuple[str, ...]:

@@ -93,7 +93,12 @@ class Asked(NamedTuple):
     def looked_up(self) -> tuple[str, ...]:
         """The keys to read facts by first: the user's, the question's and the last messages'."""
         before = (key for named in self.recent for key in sorted(named.keys))
-        return tuple(dict.fromkeys((SELF_KEY, *self.keys, *before)))
+        return tuple(dict.fromkeys((SELF_KEY, *self.named, *before)))
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The keys of what the question may name, in every way that it can be read."""
+        return tuple(dict.fromkeys((*self.keys, *self.forms)))
 
     @property
     def looked_up_forms(self) -> tuple[str, ...]:
@@ -249,10 +254,20 @@ _LONGEST_NAME: Final = 60
 
 
 def _directly(asked: Asked, graph: _Graph) -> dict[str, Bearing]:
-    """Who is named by the question itself: by name, in part, or in another spelling."""
-    keys = frozenset(asked.keys)
-    named = graph.matching(_Named(keys, frozenset(asked.forms)))
-    return {key: _NAMED if key in keys else _IN_PART for key in named}
+    """Who is named by the question itself: by name, in part, or in another spelling.
+
+    A part of somebody's full name that is all said is nobody else: 'Anna Weber' is not every Anna.
+    """
+    keys, forms = frozenset(asked.keys), frozenset(asked.forms)
+    named = graph.matching(_Named(keys, forms))
+    said = {key for key in named if key in keys}
+    said |= {form for key in named for form in graph.forms[key] & forms}
+    covered = {word for name in said if " " in name for word in name.split()}
+    return {
+        key: _NAMED if key in keys else _IN_PART
+        for key in named
+        if key in keys or key in forms or graph.forms[key] & forms - covered
+    }
 
 
 def _all_names(seeds: Iterable[str], naming: Sequence[tuple[str, str]]) -> set[str]:

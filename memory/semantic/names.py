@@ -128,7 +128,7 @@ def _mentions(text: str) -> tuple[str, ...]:
 def _candidates(text: str) -> Iterator[str]:
     for piece in _spans(text):
         yield piece
-        yield from _bare(piece)
+        yield from filter(None, _bare(piece))
     for run in _RUN.finditer(text):
         yield from _KATAKANA.findall(run.group())
         yield from _grams(run.group(), _LONGEST_RUN)
@@ -157,6 +157,7 @@ def _grams(run: str, longest: int) -> Iterator[str]:
 
 # --- what a language puts on names ---------------------------------------------------------------
 
+_EDGES = re.compile(r"^[^\w\u0300-\u036f\u0900-\u1cff]+|[^\w'’\u0300-\u036f\u0900-\u1cff]+$")
 _HANGUL = re.compile("[\uac00-\ud7a3]{2,}$")
 _KOREAN = tuple(
     sorted(
@@ -174,7 +175,11 @@ _PROCLITIC = re.compile(
 
 def _bare(word: str) -> Iterator[str]:
     """A name without what its language puts before or behind it, in every way that is possible."""
-    if (bare := _ATTACHED.sub("", word)) != word:
+    if (inner := _EDGES.sub("", word)) != word:  # signs such as emoji beside it
+        if inner:
+            yield inner
+            yield from _bare(inner)
+    elif (bare := _ATTACHED.sub("", word)) != word:
         yield bare
     elif _HANGUL.search(word):
         yield from _without_particles(word, 3)
