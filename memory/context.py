@@ -294,8 +294,9 @@ def _by_policy(
     for_memory = wanted.beside(shown, parts).wants(parts.now, count)
     if any(for_memory.values()):
         shares = allot({**wants, **for_memory}, room, policy)
-        kept_free = shares["facts"] + shares["episodes"]
-        shown = turns(min(room - used - kept_free, policy.most("turns", room)))
+        left = min(room - used - shares["facts"] - shares["episodes"], policy.most("turns", room))
+        if shown.cut or shown.tokens > left:
+            shown = turns(left)
     left = room - used - shown.tokens
     memory = _memory(wanted.beside(shown, parts), left, room, parts.now, policy, count)
     return _Sections(pinned, short, shown, memory)
