@@ -61,6 +61,7 @@ class Asked(NamedTuple):
     forms: tuple[str, ...]
     recent: tuple[_Named, ...]
     kin: frozenset[str]
+    own_kin: bool
     asks: bool
     says_i: bool
     says_they: bool
@@ -83,6 +84,7 @@ class Asked(NamedTuple):
                 for text in recent[:REMEMBERED]
             ),
             kin=_kin(query[:_READ]),
+            own_kin=says_i or bool(_LEAVES_I_OUT.search(query[:_READ])),
             asks=asks,
             says_i=says_i,
             says_they=says_they,
@@ -289,7 +291,7 @@ def _related(owners: Set[str], asked: Asked, graph: _Graph) -> set[str]:
     """Relatives and the like of these, or of the user, as the question speaks of them."""
     if not asked.kin:
         return set()
-    if asked.says_i or not owners:
+    if asked.says_i or (asked.own_kin and not owners):
         owners = {*owners, SELF_KEY}
     return {
         thing
@@ -336,6 +338,9 @@ _I: Final = re.compile(
     re.IGNORECASE,
 )
 """The first person. Arabic writes 'my' as an ending."""
+
+_LEAVES_I_OUT: Final = re.compile("[\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
+"""Chinese, Japanese and Korean say 'sister' for 'my sister'."""
 
 _THEY: Final = re.compile(
     r"(?<!\w)(?:he|she|him|her|hers|his|they|them|their|theirs|he['’]s|she['’]s|they['’]re|"

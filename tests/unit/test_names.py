@@ -196,3 +196,51 @@ def test_long_names_are_not_kept_in_memory() -> None:
         tracemalloc.stop()
     assert len(keys) == 200
     assert kept < 1_000_000
+
+
+# --- other forms of a name -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("José", "Is Jose here?"),
+        ("Łukasz", "is lukasz here"),
+        ("Anna Schmidt", "Is Anna here?"),
+        ("Anna Schmidt", "Is Mrs Schmidt here?"),
+        ("Анна", "Ты видел Анну?"),
+        ("Сергей", "Ты говорил с Сергеем?"),
+        ("Иван Петров", "Ты говорил с Иваном?"),
+        ("مُحَمَّد", "أين محمد؟"),
+        ("王小明", "小明在哪里"),
+        ("김수진", "수진이는 어디 있어?"),
+    ],
+)
+def test_a_name_can_be_asked_for_in_another_form(name: str, question: str) -> None:
+    assert set(names.forms(name)) & set(names.asked_forms(question))
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("New York City", "Any new ideas for the city?"),
+        ("Green tea", "Is the Green party in favour of Tea?"),
+        ("Anna Schmidt", "Is Hanna here? Is Annabel?"),
+        ("Anna Schmidt", "The annals of Schmidthausen"),
+        ("Rose Garden", "Prices rose again."),
+        ("Марина", "Где Мария?"),
+        ("a name of far too many words to be one", "A One"),
+    ],
+)
+def test_what_only_resembles_a_name_does_not_ask_for_it(name: str, question: str) -> None:
+    assert not set(names.forms(name)) & set(names.asked_forms(question))
+
+
+@given(ANY_TEXT)
+def test_forms_can_be_kept_by_every_store_and_are_no_keys_of_their_own(name: str) -> None:
+    for form in names.forms(name):
+        form.encode("utf-8")
+        assert form
+        assert "\x00" not in form
+        assert form != names.key(name)
+    assert names.forms("x" * 1_000_000) == ()
