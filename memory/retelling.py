@@ -14,6 +14,7 @@ summary stays as it was.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -93,7 +94,10 @@ class _Portion(NamedTuple):
 
 
 class Retelling:
-    """Summaries that a language model writes, at most `limit` tokens by `count` and by its own."""
+    """Summaries that a language model writes, at most `limit` tokens by `count` and by its own.
+
+    Both are also called from another thread.
+    """
 
     def __init__(self, llm: LanguageModel, count: CountText, *, limit: int) -> None:
         """Raises ConfigurationError when the model's window is too small for such summaries."""
@@ -116,7 +120,8 @@ class Retelling:
         new = after(previous, messages)
         if previous is not None and not new:
             return previous
-        portion = self._portion(new, messages, self._room(limit))
+        # Counting a long paste takes a while, and others talk meanwhile.
+        portion = await asyncio.to_thread(self._portion, new, messages, self._room(limit))
         text, corrections = self._so_far(previous, limit), CORRECTIONS
         for entries in portion.requests:
             text, corrections = await self._retold(text, entries, limit, corrections)

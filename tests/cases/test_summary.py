@@ -78,6 +78,9 @@ async def test_a_failed_summary_leaves_everything_and_is_made_up_for_once(
         context = await session.build_context("When does the ferry leave?", budget=2_000)
         assert context.tokens.total <= 2_000
         assert before.summary.text in context.text
+        (reported,) = [warning for warning in context.warnings if "summarised" in warning]
+        assert reported.startswith(f"{window.unsummarised} messages do not fit")
+        assert window.problem in reported
         assert "sk-secret" not in context.to_json().__repr__() + caplog.text
         assert "unavailable" in caplog.text
 
