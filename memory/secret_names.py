@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import lru_cache
 from math import log2
 from typing import NamedTuple
 
@@ -40,19 +41,23 @@ def find(text: str, lowered: str) -> Iterator[Span]:
 
 def is_secret(name: str, value: str) -> str | None:
     """The kind of secret that a field of this name holds, when its value is one; else None."""
-    text = f"{name}: "
-    lowered = lower(text)
-    for stem in _STEMS:
-        at = lowered.rfind(stem.text)
-        if at < 0 or not (found := _named(_Said(text, lowered), at, stem)):
-            continue
-        tail = stem.tail.match(lowered, at + len(stem.text))
-        if (
-            tail
-            and tail.end() == len(text)
-            and _holds(found, _Value(value[:_JUDGED], "", _Joint.TIGHT))
-        ):
-            return found.kind
+    field = _field(name[:_JUDGED])
+    if field and _holds(field, _Value(value[:_JUDGED], "", _Joint.TIGHT)):
+        return field.kind
+    return None
+
+
+@lru_cache(maxsize=4_096)
+def _field(name: str) -> _Name | None:
+    """What a field of this name holds, if it is a secret."""
+    text = folded(f"{name}: ")
+    said = _Said(text, lower(text))
+    for stem in _stems_in(said.lowered):
+        at = said.lowered.rfind(stem.text)
+        if at >= 0 and (found := _named(said, at, stem)):
+            tail = stem.tail.match(said.lowered, at + len(stem.text))
+            if tail and tail.end() == len(text):
+                return found
     return None
 
 
@@ -445,6 +450,7 @@ _TALK = frozenset(
     in on at by with without from for and or but if when please enter type see ask check use only
     also always never only at least must should can may will would optional[str] secretstr nothing
     something anything everything someone somebody everyone available unavailable public shared
+    val value lambda input prompt argument parameter variable
     again later today tomorrow yesterday now then soon blank common alright dead broken ready
     falsch richtig leer neu alt sicher unsicher schwach stark abgelaufen vergessen nötig
     incorrecta correcta nueva segura débil fuerte obligatoria errado errada correto forte fraca
@@ -604,11 +610,13 @@ def _phrase(lowered: str, at: int, joint: _Joint, stem: _Stem) -> int | None:
     if match is None:
         return None
     words = match.group().split()
-    chosen = stem.text.startswith("pass") and _SENTENCE.isdisjoint(words)
+    if not _SENTENCE.isdisjoint(words):
+        return None
+    chosen = stem.text.startswith("pass")
     return match.end() if len(words) >= (4 if chosen else 12) else None
 
 
-_SENTENCE = frozenset(("the", "is", "are", "must", "should", "can", "at", "please", "your", "to"))
+_SENTENCE = frozenset(("the", "are", "and", "for", "should", "please", "your", "not", "with"))
 
 _SCHEME = re.compile(
     r"[\"'\\]{0,2}(?:(?P<scheme>Bearer|Basic|Token|ApiKey|Api-Key|Digest|Negotiate|SSWS|GoogleLogin"

@@ -29,7 +29,7 @@ class Span(NamedTuple):
 def find(text: str) -> Iterator[Span]:
     """The secrets in a text, in no order; they may overlap."""
     long_words = " ".join(_LONG_WORD.findall(text))
-    for token in _TOKENS:
+    for token in _TOKENS if long_words else ():
         if token.literal in long_words:
             yield from _tokens(text, token)
     for shape in _SHAPES:

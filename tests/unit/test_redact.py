@@ -203,7 +203,7 @@ NO_SECRETS = [
     "-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQ==\n-----END PUBLIC KEY-----",
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAUA",
     "Balang Mountain Pass (elevation 4,480 m): 2–8°C, cloudy",
-    'remember the mnemonic: "first determine the nature, then define the scope"',
+    'the mnemonic: "First determine the nature, then define the scope, and finally judge the act"',
     "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20",
     "1700000000000 1700000000000000",
 ]
