@@ -42,7 +42,7 @@ NAME_LIMIT = 512
 class Value(BaseModel):
     """A frozen value. Unknown fields are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     def to_json(self) -> JsonObject:
         """A JSON object with every field that is not at its default. Its arrays are lists."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+import traceback
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, suppress
@@ -334,6 +335,27 @@ async def test_a_redactor_of_ones_own_stands_in_the_place_of_the_usual_one(
         await session.record(user="My badge is B-1234, my password is hunter2-XyZ.")
         said = (await session.messages())[0].text
     assert said == "My badge is [redacted: badge], my password is [redacted: password]."
+
+
+async def test_a_message_that_is_refused_is_not_shown_in_the_traceback(
+    open_with: OpenWith,
+) -> None:
+    async with open_with() as memory:
+        wrong = {"role": "user", "content": {"password": "hunter2-XyZ"}}
+        with pytest.raises(InvalidInput) as raised:
+            await memory.user("ada").session("s").record(messages=[wrong])
+    told = "".join(traceback.format_exception(raised.value))
+    assert "hunter2" not in told.replace(__file__, "")
+    assert "content" in told
+
+
+async def test_what_recurs_and_is_only_a_mask_is_promoted_to_nothing(open_with: OpenWith) -> None:
+    async with open_with() as memory:
+        user = memory.user("ada")
+        made = await user.assert_fact("user", "likes", "tea")
+        await user.promote([made.model_copy(update={"id": "x", "object": "[redacted: token]"})])
+        assert await memory.settled(PATIENCE)
+        assert [fact.object for fact in await user.facts()] == ["tea"]
 
 
 async def test_recording_again_under_a_key_is_still_as_once(open_with: OpenWith) -> None:
