@@ -28,6 +28,7 @@ from memory.redis_url import open_redis
 from memory.semantic import open_semantic
 from memory.settings import Settings
 from memory.tokens import TokenCounter
+from memory.unread import state as reading_state
 from memory.working import WorkingMemory
 
 LOW_ON_DISK = 1_000_000_000
@@ -64,7 +65,7 @@ async def doctor(settings: Settings) -> list[Health]:
             checks += (
                 ("language model", lambda: _llm(settings)),
                 ("summaries", lambda: _failed("compaction", urls.journal, settings)),
-                ("facts", lambda: _failed("read", urls.journal, settings)),
+                ("facts", lambda: _unread(urls.journal, settings)),
             )
         asked = (_examined(part, check, settings) for part, check in checks)
         return [*local, *await asyncio.gather(*asked)]
@@ -260,4 +261,23 @@ async def _failed(job: str, journal_url: str | None, settings: Settings) -> Heal
         ok=not standing.waiting,
         version=f"{standing.waiting} wait, {standing.given_up} given up",
         problem=f"the last one failed {last.attempts} times: {last.reason}" if last else "",
+    )
+
+
+async def _unread(journal_url: str | None, settings: Settings) -> Health:
+    """What the language model has not read for facts, and why. What was said since the newest
+    night is no problem: the next one reads it."""
+    async with Journal.open(_reachable("read", journal_url), timeout=settings.timeout) as journal:
+        reading = await reading_state(journal)
+    failed, night = reading.failed, reading.newest
+    ended = night.problem if night else ""
+    why = [f"the newest night ended early: {ended}"] if ended else []
+    if failed.newest:
+        last = failed.newest
+        why.append(f"the last one failed {last.attempts} times: {last.reason}")
+    return Health(
+        part="facts",
+        ok=not (failed.waiting or (reading.untried and ended)),
+        version=f"{reading.untried + failed.waiting} wait, {failed.given_up} given up",
+        problem="; ".join(why),
     )

@@ -136,11 +136,14 @@ class Retries:
         conditions = [] if scope is None else [_retries.owner == owner_of(scope)]
         return await self._found(*conditions, limit=limit)
 
-    async def due(self, now: datetime, *, limit: int = 1_000) -> list[Retry]:
-        """What may be tried again by `now`, the longest due first."""
-        return await self._found(
-            _retries.retry_at <= to_micros(now), limit=limit, order=_retries.retry_at
-        )
+    async def due(
+        self, now: datetime, *, scope: Scope | None = None, limit: int = 1_000
+    ) -> list[Retry]:
+        """What may be tried again by `now`, of one user or of everybody, the longest due first."""
+        conditions = [_retries.retry_at <= to_micros(now)]
+        if scope is not None:
+            conditions.append(_retries.owner == owner_of(scope))
+        return await self._found(*conditions, limit=limit, order=_retries.retry_at)
 
     async def count(self) -> int:
         """How many items have failed and are not done."""
