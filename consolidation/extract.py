@@ -364,7 +364,7 @@ class _Reading:
         for part in parts:
             at = self._folded[id(line)].find(part, at)
             if at < 0:
-                return _mostly(terms(quote), _terms_of(line.text))
+                return _mostly(quote, line.text)
             at += len(part)
         return bool(parts)
 
@@ -471,8 +471,18 @@ def _terms_of(text: str) -> frozenset[str]:
     return frozenset(terms(text))
 
 
-def _mostly(quoted: Sequence[str], said: frozenset[str]) -> bool:
-    return len(quoted) >= 3 and sum(term in said for term in quoted) >= _QUOTED * len(quoted)
+def _mostly(quote: str, text: str) -> bool:
+    """Whether most of a quote's words are in a text, or of its characters without spaces."""
+    quoted, said = _words(quote), _words(text)
+    if len(quoted) < 3:
+        quoted, said = terms(quote), terms(text)
+    there = set(said)
+    found = sum(each in there for each in quoted)
+    return len(quoted) >= 3 and found >= _QUOTED * len(quoted)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip(_ENDS) for word in folded(text).split()]
 
 
 def _has(term: str, said: frozenset[str]) -> bool:

@@ -479,7 +479,8 @@ def consolidate(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Run a night: archive what has faded, make facts of what keeps recurring.
+    """Run a night: archive what has faded, make facts of what keeps recurring, and have the
+    language model, if there is one, read what was said for more.
 
     Exit code 4 when a night is running already, 3 when it failed for some users.
     """

@@ -278,6 +278,6 @@ async def _unread(journal_url: str | None, settings: Settings) -> Health:
     return Health(
         part="facts",
         ok=not (failed.waiting or (reading.untried and ended)),
-        version=f"{reading.untried + failed.waiting} wait, {failed.given_up} given up",
+        version=f"{reading.untried} unread, {failed.waiting} failed, {failed.given_up} given up",
         problem="; ".join(why),
     )

@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from consolidation import Report
+from consolidation import Reading, Report
 from memory.importers.values import ImportReport
 from memory.journal import SessionInfo, SnapshotInfo
 from memory.models import (
@@ -185,6 +185,8 @@ def night(console: Console, report: Report) -> None:
         f"{counted(report.users, 'user')}, {counted(report.episodes, 'episode')}: "
         f"{report.archived} {would}archived, {report.promoted} {would}promoted"
     )
+    if report.reading:
+        _reading(console, report.reading)
     for plan in report.plans:
         for fact in plan.promote:
             console.print(
@@ -201,6 +203,25 @@ def night(console: Console, report: Report) -> None:
         console.print(said(f"! {failure.scope.user}: {failure.error}", "bold red"))
     for problem in report.problems:
         console.print(said(f"! {problem}", "yellow"))
+
+
+def _reading(console: Console, reading: Reading) -> None:
+    """What a language model has read of what was said."""
+    used = reading.usage
+    parts = [
+        f"{counted(reading.read, 'message')} read for {counted(reading.facts, 'new fact')}",
+        f"{reading.rejected} not believed" if reading.rejected else "",
+        f"{reading.failed} could not be read" if reading.failed else "",
+        f"{reading.given_up} given up" if reading.given_up else "",
+        f"{reading.waiting} wait" if reading.waiting else "",
+        f"{counted(used.calls, 'call')}, {counted(used.tokens, 'token')}" if used.calls else "",
+    ]
+    console.print("; ".join(filter(None, parts)))
+    if used.failures:
+        failures = (f"{count} × {kind}" for kind, count in sorted(used.failures.items()))
+        console.print(said(f"! no use: {', '.join(failures)}", "yellow"))
+    if reading.ended:
+        console.print(said(f"! {reading.ended}", "yellow"))
 
 
 def snapshots(console: Console, found: Sequence[SnapshotInfo]) -> None:

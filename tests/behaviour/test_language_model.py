@@ -75,7 +75,7 @@ async def test_the_doctor_asks_the_model_and_says_what_it_could_not_do(
     assert "401" in ill["language model"].problem
     assert (ill["summaries"].ok, ill["summaries"].version) == (False, "2 wait, 0 given up")
     assert "empty" in ill["summaries"].problem
-    assert (ill["facts"].ok, ill["facts"].version) == (True, "0 wait, 1 given up")
+    assert (ill["facts"].ok, ill["facts"].version) == (True, "1 unread, 0 failed, 1 given up")
     assert "malformed" in ill["facts"].problem
     assert "hush-hush" not in str(ill)
 
