@@ -329,7 +329,7 @@ _RELATIVES: Final = frozenset(each.name for each in RELATIONS) | {"has_pet"}
 _I: Final = re.compile(
     r"(?<!\w)(?:i|i['’](?:m|ve|d|ll)|me|my|mine|myself|we|us|our|ours|ich|mich|mir|mein\w*|wir|uns|"
     r"unser\w*|je|moi|mon|ma|mes|nous|notre|nos|yo|mi|mis|mí|nosotros|nuestr[oa]s?|io|mio|mia|miei|"
-    r"eu|meu|minha|meus|minhas|я|меня|мне|мной|мо[йяеёиюуйм]|моего|моему|моих|моим|моими|мы|нас|нам|"
+    r"eu|meu|minha|meus|minhas|я|меня|мне|мной|мо(?:й|я|е|ё|и|ю|ей|ём|ем|им|их|ими|его|ему)|мы|нас|нам|"
     r"наш\w*|אני|שלי|أنا|لي|عندي|نحن|tôi|ben|benim|jag|min|mitt|mina|jeg|mij|mijn|ik)(?!\w)"
     r"|j['’]|m['’]"
     r"|[我咱俺私僕]|わたし|ぼく|ผม|ฉัน"

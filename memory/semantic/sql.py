@@ -30,7 +30,7 @@ from sqlalchemy import (
     Text,
     bindparam,
     delete,
-    desc,
+    exists,
     not_,
     or_,
     select,
@@ -207,18 +207,23 @@ class SqlSemanticMemory:
         self, scope: Scope, limit: int, *, as_of: datetime, own: Sequence[str] = ()
     ) -> list[Fact]:
         owner = owner_of(scope)
-        standing = wanted(keys=(), as_of=as_of, limit=limit)._replace(own=tuple(map(key, own)))
+        question = wanted(keys=(), as_of=as_of, limit=limit)
+        kinds = {key(each) for each in own}
 
-        values = {
-            "owner": owner,
-            "true_at": standing.true_at,
-            "own": standing.own,
-            "limit": standing.limit,
-        }
+        def work(connection: Connection) -> list[Fact]:
+            pins = connection.execute(_PINS, {"owner": owner}).all()
+            values = {
+                "owner": owner,
+                "true_at": question.true_at,
+                "limit": question.limit,
+                "own": sorted(kinds),
+                "subjects": sorted({_SELF, *(pin.subject_key for pin in pins)}),
+                "predicates": sorted(kinds.union(pin.predicate_key for pin in pins)),
+            }
+            return list(_read(owner, connection.execute(_PINNED, values)))
+
         with _answering():
-            return await self._journal.query(
-                lambda connection: list(_read(owner, connection.execute(_PINNED, values)))
-            )
+            return await self._journal.query(work)
 
     async def former(
         self,
@@ -401,29 +406,30 @@ def _in_force(moment: str, start: str, end: str) -> ColumnElement[bool]:
     return (_facts[start] <= at) & (_facts[end].is_(None) | (_facts[end] > at))
 
 
-_STANDING = (*_COLUMNS, _facts.valid_from, _facts.id)
+_PINS = select(pins_table.c.subject_key, pins_table.c.predicate_key).where(
+    pins_table.c.owner == bindparam("owner")
+)
+# Subjects and predicates are named although the rest implies them: they are what the index needs.
 _PINNED = (
-    select(*_STANDING)
+    select(*_COLUMNS)
     .where(
         _facts.owner == bindparam("owner"),
-        _facts.subject_key == _SELF,
-        _facts.predicate_key.in_(bindparam("own", expanding=True)),
+        _facts.subject_key.in_(bindparam("subjects", expanding=True)),
+        _facts.predicate_key.in_(bindparam("predicates", expanding=True)),
         _in_force("true_at", "valid_from", "valid_to"),
         _facts.unlearnt_at.is_(None),
+        or_(
+            (_facts.subject_key == _SELF)
+            & _facts.predicate_key.in_(bindparam("own", expanding=True)),
+            exists().where(
+                pins_table.c.owner == _facts.owner,
+                pins_table.c.subject_key == _facts.subject_key,
+                pins_table.c.predicate_key == _facts.predicate_key,
+                pins_table.c.object_key.in_(["", _facts.object_key]),
+            ),
+        ),
     )
-    .union(
-        select(*_STANDING)
-        .select_from(pins_table.join(facts_table, _facts.owner == pins_table.c.owner))
-        .where(
-            pins_table.c.owner == bindparam("owner"),
-            _facts.subject_key == pins_table.c.subject_key,
-            _facts.predicate_key == pins_table.c.predicate_key,
-            pins_table.c.object_key.in_(["", _facts.object_key]),
-            _in_force("true_at", "valid_from", "valid_to"),
-            _facts.unlearnt_at.is_(None),
-        )
-    )
-    .order_by(desc("valid_from"), "id")
+    .order_by(_facts.valid_from.desc(), _facts.id)
     .limit(bindparam("limit"))
 )
 
