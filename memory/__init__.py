@@ -10,6 +10,7 @@
 Values are in `memory.models`, errors in `memory.errors`, settings in `memory.settings`.
 """
 
+from memory.budget import ContextPolicy
 from memory.errors import AgentMemoryError
 from memory.memory import Memory, Session, UserMemory
 from memory.models import Context, Fact, Message, Recall, Scope
@@ -18,6 +19,7 @@ from memory.settings import Settings
 __all__ = [
     "AgentMemoryError",
     "Context",
+    "ContextPolicy",
     "Fact",
     "Memory",
     "Message",
