@@ -13,7 +13,7 @@ import re
 import unicodedata
 from calendar import monthrange
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple
@@ -62,9 +62,11 @@ How a line is read (this one is no data):
 
 _PREDICATES: Final = 60
 """Predicates that are named to the model."""
-FRAME: Final = 600
+FRAME: Final = 800
 """Tokens of a request beside instructions and messages: the marks, the messages before, and what
 is told of the fields."""
+_BEFORE: Final = 400
+"""Tokens of the messages before."""
 MESSAGES: Final = 40
 """Messages that are read together."""
 TOKENS: Final = 3_000
@@ -161,7 +163,7 @@ def fitting(portion: Portion, room: int, count: Count) -> Portion:
 def requests(portion: Portion, room: int, count: Count) -> list[Request]:
     """What is asked about a portion: one request, more for a message that is too large for one,
     and none where nobody says anything in it that is read."""
-    before = tuple(_before(portion))
+    before = tuple(_before(portion, count))
     lines = _lines(portion)
     if not any(line.number for line in lines):
         return []
@@ -190,11 +192,18 @@ def _lines(portion: Portion) -> list[Line]:
     return lines
 
 
-def _before(portion: Portion) -> Iterator[Line]:
-    for message in portion.before:
-        text = _shown(message, {})
-        if not is_blank(text):
-            yield Line(0, message, text[:_SAID])
+def _before(portion: Portion, count: Count) -> list[Line]:
+    """What was said before, from as far back as there is room for."""
+    lines: list[Line] = []
+    left = _BEFORE
+    for message in reversed(portion.before):
+        line = Line(0, message, _shown(message, {})[:_SAID])
+        left -= count(_written(line))
+        if left < 0:
+            break
+        if not is_blank(line.text):
+            lines.append(line)
+    return lines[::-1]
 
 
 def _shown(message: RecordedMessage, tools: dict[str, str]) -> str:
@@ -528,7 +537,14 @@ _LATER: Final = re.compile(
     r"|coming|upcoming|this|from|until|till|planning|[\w]+ing)\b",
     re.IGNORECASE,
 )
-"""A text may name a time that is still to come."""
+_GONE: Final = re.compile(
+    r"\b(?:ago|last|yesterday)\b|[以之]前|昨|去年|前年|上[个個]?[周月星]", re.IGNORECASE
+)
+
+
+def _is_to_come(quote: str, text: str) -> bool:
+    """Whether what is said may be about a time that is still to come."""
+    return bool(_LATER.search(text)) and not _GONE.search(quote)
 
 
 def _times(item: Stated, message: RecordedMessage, *, holds: bool) -> _Times:
@@ -537,10 +553,10 @@ def _times(item: Stated, message: RecordedMessage, *, holds: bool) -> _Times:
     start, end = _day(item.valid_from), _day(item.valid_to, last=True)
     if not _names_a_time(message.text):
         start = end = None
-    if start is not None and start > said and not _LATER.search(message.text):
+    if start is not None and start > said and not _is_to_come(item.quote, message.text):
         start = None
-    if holds and (start is None or start > said):
-        start = said_when(item.quote, said) or start
+    if start is None and holds:
+        start = said_when(item.quote, said)
     if start is None or start.date() == said.date():
         start = said
     if end is not None and end.date() == said.date():
