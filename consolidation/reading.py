@@ -6,8 +6,9 @@ so that a killed night goes on where it was. Every failure is of one of three ki
 - The answer is no use (declined, empty, no list, nothing where something is stated): its messages
   have failed once more, and are read again on another night, in smaller company each time.
 - The answer did not fit: what came whole is kept, the rest is asked for in smaller portions.
-- There is no answer: nothing is held against the messages, unless the model then answers about
-  others; two silences in a row end the night, as does a budget that is used up.
+- There is no answer: the model is asked whether anybody is there. When not, the night ends and
+  nothing is held against the messages; else they have failed. A budget that is used up ends the
+  night too.
 """
 
 from __future__ import annotations
@@ -42,8 +43,6 @@ from memory.unread import Outcome, Portion, Unread
 
 TOGETHER: Final = (8, 2, 1)
 """Messages that are read together after they have failed once, twice, more often."""
-SILENCES: Final = 2
-"""Requests without an answer, one after the other, that end a night."""
 DEATHS: Final = 2
 """Processes that may die over a portion before it counts as failed."""
 _PAGE: Final = 2 * MESSAGES
@@ -122,7 +121,6 @@ class Night:
         self._limit = answer_room(self._llm.window)
         self._room = room(self._llm.window, self._asked, self._llm.count)
         self._at_first = (self._spend.calls, self._spend.tokens)
-        self._silent: list[tuple[Scope, Portion]] = []
         self._counts: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
         self.ended = "" if self._room >= LEAST else TOO_SMALL
@@ -159,11 +157,16 @@ class Night:
     # --- portion by portion ----------------------------------------------------------------------
 
     async def _session(self, scope: Scope, session: str, after: int) -> None:
+        failed = False
         while True:
             page = await self._unread.page(scope, session, after=after, size=_PAGE)
             if not page.messages:
                 return
+            if failed:  # what could not be read must not spoil what comes after it
+                page = page.model_copy(update={"before": ()})
+            before = self._counts["failed"]
             done = await self._portion(scope, fitting(page, self._room, self._llm.count))
+            failed = self._counts["failed"] > before
             after = page.messages[done - 1].seq
 
     async def _whole(self, scope: Scope, portion: Portion) -> None:
@@ -174,8 +177,6 @@ class Night:
     async def _portion(self, scope: Scope, portion: Portion) -> int:
         """Read the portion or its beginning; how many of its messages are dealt with."""
         asked = requests(portion, self._room, self._llm.count)
-        if not asked and self._silent:  # what is behind it must not be taken for read
-            return len(portion.messages)
         if await self._unread.begin(scope, portion) > DEATHS:
             await self._fail(scope, portion, DIED)
             return len(portion.messages)
@@ -184,23 +185,16 @@ class Night:
         except LLMSpent as error:
             await self._unread.put_back(scope, portion)
             raise _Ended(_WHY[error.kind]) from error
-        except LLMUnavailable as error:
-            self._failures[error.kind] += 1
-            await self._unread.put_back(scope, portion)
-            self._silent.append((scope, portion))
-            if len(self._silent) >= SILENCES:
-                raise _Ended(_WHY[error.kind]) from error
-            return len(portion.messages)
         except (LLMTruncated, LLMTooLong) as error:
             self._failures[error.kind] += 1
-            await self._answered()
             return await self._smaller(scope, portion, _WHY[error.kind])
         except LLMError as error:
             self._failures[error.kind] += 1
-            await self._answered()
+            if isinstance(error, LLMUnavailable) and not await self._is_there():
+                await self._unread.put_back(scope, portion)
+                raise _Ended(_WHY[error.kind]) from error
             await self._fail(scope, portion, _WHY.get(error.kind, _WHY["malformed"]))
             return len(portion.messages)
-        await self._answered()
         return await self._kept(scope, portion, answer)
 
     async def _smaller(self, scope: Scope, portion: Portion, reason: str) -> int:
@@ -258,13 +252,18 @@ class Night:
         given_up = await self._unread.fail(scope, portion, reason, now=self._now)
         self._counts.update(failed=len(portion.messages), given_up=given_up)
 
-    async def _answered(self) -> None:
-        """The model does answer: where it did not, that was for what it was asked about."""
-        silent, self._silent = self._silent, []
-        for scope, portion in silent:
-            await self._fail(scope, portion, _WHY["unavailable"])
-
     # --- asking ----------------------------------------------------------------------------------
+
+    async def _is_there(self) -> bool:
+        """Whether the model answers at all; what it says does not matter."""
+        question = "Is anybody there? Answer with one word."
+        try:
+            await self._llm.text(question, "Hello!", limit=64, spend=self._spend)
+        except (LLMUnavailable, LLMSpent):
+            return False
+        except LLMError:
+            pass
+        return True
 
     async def _answer(self, portion: Portion, asked: Sequence[Request]) -> _Answer:
         """What the model lists of a portion, as far as it is believed. Raises LLMError."""

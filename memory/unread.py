@@ -46,7 +46,7 @@ BEFORE: Final = 4
 class Portion(Value):
     """Messages of one session that are read together, and those `before` them, oldest first.
 
-    `again`: they have failed before, so there may be others between them.
+    `again`: they have failed before; there may have been others between them.
     """
 
     session: str
@@ -138,7 +138,8 @@ class Unread:
 
     async def due(self, scope: Scope, now: datetime, sizes: Sequence[int]) -> list[Portion]:
         """What failed before and may be read again: so many together as `sizes` has for each time
-        they have failed, the last one from then on."""
+        they have failed, the last one from then on; and nothing before them, which may have been
+        what was in the way."""
         failed = {r.item: r.attempts for r in await self._failed.due(now, scope=scope)}
         found = await self._journal.messages_by_id(scope, list(failed))
         ordered = sorted(found.values(), key=lambda message: (message.session, message.seq))
@@ -146,11 +147,11 @@ class Unread:
         for (session, tried), group in groupby(
             ordered, key=lambda message: (message.session, failed[message.id])
         ):
-            messages, size = list(group), sizes[min(tried, len(sizes)) - 1]
-            for start in range(0, len(messages), size):
-                part = messages[start : start + size]
-                page = await self.page(scope, session, after=part[0].seq - 1, size=0)
-                portions.append(page.model_copy(update={"messages": tuple(part), "again": True}))
+            messages, size = tuple(group), sizes[min(tried, len(sizes)) - 1]
+            portions += [
+                Portion(session=session, messages=messages[start : start + size], again=True)
+                for start in range(0, len(messages), size)
+            ]
         return portions
 
     # --- reading a portion -----------------------------------------------------------------------

@@ -357,4 +357,5 @@ async def test_a_message_at_which_the_endpoint_breaks_stops_nobody_else(
         readings = [await night(memory, clock) for _ in range(NIGHTS + 1)]
         assert readings[0].read == 2
         assert await told(user) == {PAINTED}
-        assert [reading.failed for reading in readings] == [1, 0, 0, 0, 0, 0]
+        assert [reading.failed for reading in readings] == [1] * NIGHTS + [0]
+        assert [reading.ended for reading in readings] == [""] * (NIGHTS + 1)
