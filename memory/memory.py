@@ -16,41 +16,42 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard, TypeVar
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from memory import filters, former, recall
+from memory import filters
 from memory.budget import ContextPolicy
 from memory.codec import content_id, culprit, decode, encode
-from memory.context import ContextParts, assemble, strip_fences
-from memory.embedding import Embedder, usable
-from memory.embedding.base import embedded
+from memory.context import ContextParts, assemble
+from memory.embedding import Embedder
 from memory.episodic import Repaired
 from memory.errors import (
     AgentMemoryError,
-    EmbeddingFailed,
     EmptyInput,
-    IndexLost,
-    InvalidFilter,
     InvalidInput,
-    TierUnavailable,
 )
-from memory.filters import Accepts
-from memory.former import Former
+from memory.given import (
+    Given,
+    as_message,
+    as_recorded,
+    at_least_one,
+    definitions_of,
+    narrowed,
+    turn_of,
+    whole,
+    without_secrets,
+)
 from memory.journal import Event, NewEvent, SessionInfo, SnapshotInfo
-from memory.lexical import Hit
 from memory.llm import LanguageModel
 from memory.models import (
     Assertion,
     Context,
-    Dropped,
     Episode,
     Fact,
     Health,
@@ -58,7 +59,6 @@ from memory.models import (
     Message,
     Moment,
     Recall,
-    Recalled,
     RecordedMessage,
     Role,
     Scope,
@@ -75,46 +75,20 @@ from memory.projections import (
     fact_events,
     pin_event,
 )
-from memory.redact import Redact, Redactor, only_masks
-from memory.semantic import SELF, entities
-from memory.semantic import names as entity_names
+from memory.redact import Redact
+from memory.search import Search, all_named, nothing_known, or_named
 from memory.semantic.base import pin_of
-from memory.semantic.entities import REMEMBERED, Asked, Whom
+from memory.semantic.entities import REMEMBERED
 from memory.semantic.predicates import Registry
 from memory.settings import Settings
 from memory.snapshots import Diff, Replay
-from memory.text import is_blank, plain
-from memory.times import as_utc
 from memory.unread import Unread
 from memory.worker import Lag
 
-T = TypeVar("T")
-Given = str | Message | Mapping[str, Any]
-"""A message as a caller may give it: text, a Message, or an OpenAI-style mapping."""
-
 READ_WAIT = timedelta(seconds=2)
 """The longest that a read waits for this process's own writes to reach the tiers."""
-CANDIDATES = 40
-"""Episodes that each arm offers to the fusion, at least."""
-KNOWN = 200
-"""Facts that are looked at for one context, at most."""
 REMEMBERED_USERS = 10_000
 """Users of whom it is remembered that all their vectors are the current embedder's."""
-OF_A_KIND = 20
-"""Facts of one kind that are looked at beside those."""
-OF_KINDS = 100
-"""Facts of all kinds that are asked for that are looked at beside those."""
-OF_OTHERS = 50
-"""Facts about whom a question turns out to be about, for each time that is found."""
-NEXT_READS = 2
-"""How often facts are read again for whom the facts before led to."""
-NAME_READS = 3
-"""How often the other names of a name are followed."""
-PINNED_FACTS = 100
-"""Facts that are in every context of a user, at most."""
-SHOWN = 30
-"""Facts that are offered to a context, at most."""
-
 
 _log = logging.getLogger(__name__)
 
@@ -270,51 +244,12 @@ class Memory:
         return await self._parts.journal.get_meta(name)
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Candidates for a query: what each arm found, and the episodes themselves by id."""
-
-    query: str = ""
-    dense: Sequence[Hit] = ()
-    lexical: Sequence[Hit] = ()
-    episodes: Mapping[str, Episode] = field(default_factory=dict)
-    unavailable: tuple[str, ...] = ()
-
-    def among(self, messages: Sequence[RecordedMessage]) -> int:
-        """How many of the episodes are of these messages."""
-        ids = {message.id for message in messages}
-        return sum(episode.message_id in ids for episode in self.episodes.values())
-
-
-class _FactsFound(NamedTuple):
-    """Facts for a question, those among them that are in every context, whom it is about, and the
-    keys of those whose facts were read."""
-
-    facts: list[Fact]
-    pinned: list[Fact]
-    about: Whom
-    read: frozenset[str]
-
-
-@dataclass(frozen=True)
-class _Known:
-    """Facts for a question: those that are in every context, and the ranked ones beside them."""
-
-    pinned: tuple[Recalled, ...] = ()
-    facts: Recall = field(default_factory=Recall)
-
-    @property
-    def together(self) -> Recall:
-        """All of them, best first."""
-        items = sorted((*self.pinned, *self.facts.items), key=lambda item: -item.score)
-        return self.facts.model_copy(update={"items": tuple(items)})
-
-
 class UserMemory:
     """What is remembered of one user in one tenant."""
 
     def __init__(self, parts: Parts, scope: Scope) -> None:
         self._parts = parts
+        self._search = Search(parts, scope)
         self.scope = scope
 
     def session(self, name: str, *, agent: str | None = None) -> Session:
@@ -344,16 +279,16 @@ class UserMemory:
         """
         parts = self._parts
         query = parts.redact(query)
-        narrowed = _narrowed(where, session, agent)
-        accepts = filters.compile(narrowed) if narrowed else None
-        k = parts.settings.recall_k if k is None else _at_least_one(k)
+        condition = narrowed(where, session, agent)
+        accepts = filters.compile(condition) if condition else None
+        k = parts.settings.recall_k if k is None else at_least_one(k)
         warnings = await self._await_own_writes()
         now = parts.clock()
         found, facts = await asyncio.gather(
-            self._found(query, wanted=max(CANDIDATES, 4 * k), accepts=accepts, enough=k),
-            self._known(query, now=now) if accepts is None else _nothing(),
+            self._search.episodes(query, k=k, accepts=accepts),
+            self._search.facts(query, now=now) if accepts is None else nothing_known(),
         )
-        episodes = self._fused(found, k=k, now=now)
+        episodes = self._search.fused(found, k=k, now=now)
         return _merged(episodes, facts.together, (*warnings, *await self._other_spaces()))
 
     async def facts(
@@ -373,33 +308,12 @@ class UserMemory:
         moment = None if history else (as_of or self._parts.clock())
         return await self._parts.semantic.facts(
             self.scope,
-            about=None if about is None else await self._names_of(about),
+            about=None if about is None else await self._search.names_of(about),
             predicate=predicate and self._parts.registry.spelling(predicate),
             as_of=moment,
             known_at=known_at,
             history=history,
         )
-
-    async def _names_of(self, name: str) -> list[str]:
-        """The keys of every name, as of today, of what is called by this one."""
-        parts, own = self._parts, entity_names.key(name)
-        naming: dict[str, Fact] = {}
-        read: set[str] = set()
-        called = frozenset((own,))
-        for _ in range(NAME_READS):
-            if not (unread := sorted(called - read)):
-                break
-            found = await parts.semantic.mentioned(
-                self.scope,
-                unread,
-                OF_OTHERS,
-                as_of=parts.clock(),
-                predicates=sorted(parts.registry.naming),
-            )
-            naming |= {fact.id: fact for fact in found}
-            read.update(unread)
-            called = entities.same_as(own, naming.values())
-        return sorted(called)
 
     async def assert_fact(
         self,
@@ -421,7 +335,7 @@ class UserMemory:
         """
         parts = self._parts
         now = parts.clock()
-        masked = _without_secrets(subject, predicate, object, parts.redact)
+        masked = without_secrets(subject, predicate, object, parts.redact)
         assertion = parts.registry.assertion(
             id=parts.new_id(),
             subject=masked[0],
@@ -511,7 +425,7 @@ class UserMemory:
         pin_of(subject, predicate, object)  # refused before it is in the journal
         whom, what = subject, object
         if object is not None:
-            whom, what = _without_secrets(subject, predicate, object, parts.redact)
+            whom, what = without_secrets(subject, predicate, object, parts.redact)
         pin = FactPinned(
             subject=whom,
             predicate=parts.registry.spelling(predicate),
@@ -594,180 +508,6 @@ class UserMemory:
             return ()
         return (warning,)
 
-    # --- arms of recall -------------------------------------------------------------------------
-
-    async def _found(
-        self, query: str, *, wanted: int, accepts: Accepts | None = None, enough: int = 0
-    ) -> _Found:
-        """The candidates of both arms, at least `wanted` of each where there are so many; with a
-        filter, looking on until `enough` are accepted or all are seen."""
-        parts = self._parts
-        if is_blank(query):
-            return _Found()
-        vector, missing = await _or_named(_embed_query(parts.embedder, query))
-        while True:
-            (dense, silent), lexical = await asyncio.gather(
-                self._nearest(vector, wanted),
-                parts.lexical.search(self.scope, query, wanted),
-            )
-            episodes = await parts.episodic.episodes(
-                self.scope, [hit.id for hit in (*(dense or ()), *lexical)]
-            )
-            kept = {
-                key: episode
-                for key, episode in episodes.items()
-                if accepts is None or accepts(filters.view(episode))
-            }
-            exhausted = max(len(dense or ()), len(lexical)) < wanted
-            if accepts is None or exhausted or len(kept) >= enough:
-                return _Found(query, dense or (), lexical, kept, _all_named(missing, silent))
-            wanted *= 4
-            if silent:  # it is asked once, not at every widening
-                vector, missing = None, silent
-
-    def _fused(self, found: _Found, *, k: int, now: datetime) -> Recall:
-        """The best `k` of what was found, and the near misses."""
-        if not found.query:
-            return Recall()
-        ranked, dropped = recall.fuse(
-            found.dense,
-            found.lexical,
-            found.episodes,
-            query=found.query,
-            k=k,
-            now=now,
-            policy=self._parts.policy,
-        )
-        return Recall(items=tuple(ranked), dropped=tuple(dropped), unavailable=found.unavailable)
-
-    async def _nearest(
-        self, vector: NDArray[np.float32] | None, k: int
-    ) -> tuple[list[Hit] | None, str | None]:
-        if vector is None:
-            return [], None
-        return await _or_named(self._hits(vector, k))
-
-    async def _hits(self, vector: NDArray[np.float32], k: int) -> list[Hit]:
-        """The nearest episodes; an index that is lost is also made again, for the next question."""
-        try:
-            return await self._parts.episodic.nearest(self.scope, vector, k)
-        except IndexLost:
-            self._parts.mend()
-            raise
-
-    async def _known(
-        self, query: str, *, now: datetime, reading: Awaitable[tuple[Window, Any]] | None = None
-    ) -> _Known:
-        """Facts for the query: those that are in every context, those about whom it is about, and
-        those about the user. What held once, and bears on it, is among the near misses.
-
-        `reading` gives the window that the query goes on from: whom it named may be meant.
-        """
-        parts = self._parts
-        asked = Asked.of(query, _texts_before((await reading)[0], query) if reading else ())
-        (found, missing), (past, _) = await asyncio.gather(
-            _or_named(self._facts_of(query, asked, now)),
-            _or_named(self._former(query, asked.keys, now)),
-        )
-        if found is None:
-            return _Known(facts=Recall(unavailable=_all_named(missing)))
-        facts, about = found.facts, found.about
-        always = recall.always_known(
-            found.pinned, query, now=now, registry=parts.registry, about=about
-        )
-        if others := former.led_to(about, asked.keys):
-            more, _ = await _or_named(self._former("", others, now))
-            past = [*(past or ()), *(more or ())]
-        held = former.asked(past or (), query, now=now, about=about)
-        shown = {fact.id for fact in always}
-        ranked = recall.rank_facts(
-            (fact for fact in facts if fact.id not in shown),
-            query,
-            now=now,
-            limit=SHOWN + parts.policy.near_misses,
-            render=parts.registry.render,
-            about=about,
-        )
-        return _Known(
-            pinned=tuple(always),
-            facts=Recall(
-                items=tuple(ranked[:SHOWN]),
-                dropped=(
-                    *recall.facts_beyond(ranked, SHOWN),
-                    *await self._superseded(held, facts, found.read, now),
-                ),
-            ),
-        )
-
-    async def _former(self, query: str, named: Sequence[str], now: datetime) -> list[Fact]:
-        """What held once: of those named, and of the user what the query asks for."""
-        parts = self._parts
-        kinds = recall.asked_for(query, [each.name for each in parts.registry.predicates])
-        if not named and not kinds:
-            return []
-        return await parts.semantic.former(self.scope, named, kinds, former.LOOKED_AT, as_of=now)
-
-    async def _superseded(
-        self, past: Sequence[Former], known: Sequence[Fact], keys: Iterable[str], now: datetime
-    ) -> list[Dropped]:
-        """What held once as near misses, with what stands in its place now."""
-        parts = self._parts
-        slots = former.open_slots(past, known, frozenset(keys), parts.registry)
-        elsewhere, _ = await _or_named(
-            asyncio.gather(
-                *(
-                    parts.semantic.facts(
-                        self.scope, about=subject, predicate=predicate, as_of=now, limit=OF_A_KIND
-                    )
-                    for subject, predicate in slots
-                )
-            )
-        )
-        current = [fact for facts in (known, *(elsewhere or ())) for fact in facts]
-        return former.near_misses(past, current, now=now, registry=parts.registry)
-
-    async def _facts_of(self, query: str, asked: Asked, now: datetime) -> _FactsFound:
-        """The newest facts about the user and whom the query is about. Whom it is about is seen
-        from the facts, so that theirs are read next: 'my sister' is somebody."""
-        parts = self._parts
-        keys, forms = asked.looked_up, asked.looked_up_forms
-        found, pinned = await asyncio.gather(
-            parts.semantic.mentioned(self.scope, keys, KNOWN, as_of=now, forms=forms),
-            parts.semantic.pinned(self.scope, PINNED_FACTS, as_of=now, own=parts.registry.profile),
-        )
-        if len(found) == KNOWN:
-            found += await self._crowded_out(query, asked, now)
-        facts = {fact.id: fact for fact in (*pinned, *found)}
-        read = set(keys)
-        about = entities.whom(asked, facts.values(), parts.registry)
-        for _ in range(NEXT_READS):
-            unread = [key for key in about.keys if key not in read]
-            if not unread:
-                break
-            more = await parts.semantic.mentioned(self.scope, unread, OF_OTHERS, as_of=now)
-            read.update(unread)
-            if facts.keys() >= {fact.id for fact in more}:
-                break
-            facts |= {fact.id: fact for fact in more}
-            about = entities.whom(asked, facts.values(), parts.registry)
-        return _FactsFound(list(facts.values()), pinned, about, frozenset(read))
-
-    async def _crowded_out(self, query: str, asked: Asked, now: datetime) -> list[Fact]:
-        """Where there are too many facts to look at all: those of whom the query names, and the
-        user's own of the kinds that it asks for and by which it may speak of somebody."""
-        parts = self._parts
-        mentioned = parts.semantic.mentioned
-        known = [each.name for each in parts.registry.predicates]
-        kinds = sorted({*recall.asked_for(query, known), *asked.kin})
-        reads = []
-        if asked.forms:  # nothing else is written as a name
-            named = mentioned(self.scope, asked.named, OF_OTHERS, as_of=now, forms=asked.forms)
-            reads.append(named)
-        if kinds:
-            own = [entity_names.key(SELF)]
-            reads.append(mentioned(self.scope, own, OF_KINDS, as_of=now, predicates=kinds))
-        return [fact for facts in await asyncio.gather(*reads) for fact in facts]
-
 
 class Session:
     """One conversation of one user."""
@@ -797,7 +537,7 @@ class Session:
         into a text are taken out again, and secrets are masked. Raises EmptyInput, InvalidInput,
         RedactionFailed; nothing is stored then.
         """
-        given = _given(user, assistant, messages)
+        given = turn_of(user, assistant, messages)
         if not given:
             raise EmptyInput("nothing to record: give user, assistant or messages")
         if keys is None:
@@ -808,7 +548,7 @@ class Session:
         if len(set(keys)) != len(keys):  # the second would be taken for the first, and be lost
             raise InvalidInput("two messages of one turn have the same key")
         now = self._parts.clock()
-        ready = [_as_recorded(message, event_time, self._parts.redact) for message in given]
+        ready = [as_recorded(message, event_time, self._parts.redact) for message in given]
         stored = await self._parts.journal.append_messages(
             self.scope,
             self.name,
@@ -844,28 +584,28 @@ class Session:
         InvalidInput.
         """
         parts, user = self._parts, self._user
-        new = None if message is None else _as_message(message, Role.USER).require_content()
+        new = None if message is None else as_message(message, Role.USER).require_content()
         new = new and parts.redact.message(new)
         settings = parts.settings
-        budget = settings.budget if budget is None else _whole("budget", budget)
+        budget = settings.budget if budget is None else whole("budget", budget)
         reserve = (
             max(0, min(settings.reserve, budget // 4))
             if reserve is None
-            else _whole("reserve", reserve)
+            else whole("reserve", reserve)
         )
-        k = settings.recall_k if k is None else _at_least_one(k)
-        definitions = _definitions(tools)
+        k = settings.recall_k if k is None else at_least_one(k)
+        definitions = definitions_of(tools)
         behind = await parts.lagging(READ_WAIT)
         now = parts.clock()
         reading = asyncio.ensure_future(self._window())
         asked = new.text if _is_asking(new) else _asked_last((await reading)[0])
         (window, no_window), found, facts, previous = await asyncio.gather(
             reading,
-            user._found(asked, wanted=max(CANDIDATES, 4 * k)),
-            user._known(asked, now=now, reading=reading),
+            user._search.episodes(asked, k=k),
+            user._search.facts(asked, now=now, before=_said_before(reading, asked)),
             self._previous(),
         )
-        episodes = user._fused(found, k=k + found.among(window.messages), now=now)
+        episodes = user._search.fused(found, k=k + found.among(window.messages), now=now)
         warnings = (*_not_caught_up(behind), *await user._other_spaces())
         context = assemble(
             ContextParts(
@@ -878,7 +618,7 @@ class Session:
                 episodes=episodes.items,
                 k=k,
                 dropped=(*episodes.dropped, *facts.facts.dropped),
-                unavailable=_all_named(no_window, *episodes.unavailable, *facts.facts.unavailable),
+                unavailable=all_named(no_window, *episodes.unavailable, *facts.facts.unavailable),
                 behind=behind,
                 warnings=warnings,
                 previous=previous,
@@ -930,7 +670,7 @@ class Session:
     async def _window(self) -> tuple[Window, str | None]:
         """The window; from the journal, and naming the tier, when Redis does not answer."""
         windows = self._parts.windows
-        window, missing = await _or_named(windows.read(self.scope, self.name))
+        window, missing = await or_named(windows.read(self.scope, self.name))
         if window is None:
             window = await windows.from_journal(self.scope, self.name)
         return window, missing
@@ -938,43 +678,6 @@ class Session:
 
 def _not_caught_up(tiers: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{name} memory has not caught up with what was recorded" for name in tiers)
-
-
-# --- what was given ----------------------------------------------------------------------------
-
-
-def _given(
-    user: str | None, assistant: str | None, messages: Sequence[Given] | None
-) -> list[Message]:
-    turn = [
-        Message.parse({"role": role, "content": text})
-        for role, text in ((Role.USER, user), (Role.ASSISTANT, assistant))
-        if text is not None
-    ]
-    if messages is not None and not isinstance(messages, Iterable):
-        raise InvalidInput(f"messages must be a list of messages, not {type(messages).__name__}")
-    return [*turn, *(_as_message(message, None) for message in messages or ())]
-
-
-def _as_message(given: Given, role: Role | None) -> Message:
-    """A Message of what a caller gave. Text alone needs a role."""
-    if isinstance(given, Message):
-        return given
-    if isinstance(given, str):
-        if role is None:
-            raise InvalidInput("a message needs a role: give a mapping or a Message")
-        return Message(role=role, content=given)
-    return Message.parse(given)
-
-
-def _definitions(tools: Sequence[Mapping[str, Any]]) -> tuple[JsonObject, ...]:
-    if isinstance(tools, Mapping | str) or not isinstance(tools, Iterable):
-        raise InvalidInput(f"tools must be a list of definitions, not {type(tools).__name__}")
-    definitions = tuple(tools)
-    for tool in definitions:
-        if not isinstance(tool, Mapping):
-            raise InvalidInput(f"the definition of a tool is a mapping, not {type(tool).__name__}")
-    return tuple(dict(tool) for tool in definitions)
 
 
 def _is_asking(message: Message | None) -> TypeGuard[Message]:
@@ -988,35 +691,15 @@ def _asked_last(window: Window) -> str:
     return next(users, "")
 
 
-def _texts_before(window: Window, query: str) -> list[str]:
-    """What was said before the query, the newest first."""
+async def _said_before(reading: Awaitable[tuple[Window, Any]], query: str) -> list[str]:
+    """What was said before the query, the newest first, when the window has been read."""
+    window, _ = await reading
     said = (
         message.text
         for message in reversed(window.messages)
         if message.role in (Role.USER, Role.ASSISTANT)
     )
     return [text for text in islice(said, REMEMBERED + 1) if text and text != query][:REMEMBERED]
-
-
-def _at_least_one(k: int) -> int:
-    if _whole("k", k) < 1:
-        raise InvalidInput(f"k must be at least 1, not {k}")
-    return k
-
-
-def _whole(name: str, number: int) -> int:
-    if not isinstance(number, int) or isinstance(number, bool):
-        raise InvalidInput(f"{name} must be a whole number, not {number!r}")
-    return number
-
-
-def _as_recorded(message: Message, event_time: datetime | None, redact: Redactor) -> Message:
-    """The message without the memory blocks that a context put into it and without secrets, and
-    with its time."""
-    stripped = redact.message(message.map_text(strip_fences)).require_content()
-    if stripped.event_time is None and event_time is not None:
-        return stripped.model_copy(update={"event_time": as_utc(event_time)})
-    return stripped
 
 
 def _note_kind(kind: str) -> str:
@@ -1028,66 +711,10 @@ def _note(event: Event) -> Note:
     return Note.from_json({**event.body, "position": event.position, "noted_at": event.recorded_at})
 
 
-def _without_secrets(
-    subject: str, predicate: str, object: str, redact: Redactor
-) -> tuple[str, str]:
-    """Subject and object with their secrets masked; InvalidInput where one was nothing else."""
-    if not (isinstance(subject, str) and isinstance(predicate, str) and isinstance(object, str)):
-        return subject, object  # to be refused by name
-    masked = redact(subject), redact.field(predicate, object)
-    for name, text in zip(("subject", "object"), masked, strict=True):
-        if only_masks(text):
-            raise InvalidInput(f"the {name} is a secret, and no fact: {text}")
-    return masked
-
-
-# --- putting together --------------------------------------------------------------------------
-
-
-async def _or_named(work: Awaitable[T]) -> tuple[T | None, str | None]:
-    """The result, or None and the name of the tier that did not answer. The journal must."""
-    try:
-        return await work, None
-    except TierUnavailable as error:
-        if error.tier == "journal":
-            raise
-        return None, error.tier
-    except EmbeddingFailed:
-        return None, "episodic"
-
-
-async def _nothing() -> _Known:
-    return _Known()
-
-
-async def _embed_query(embedder: Embedder, query: str) -> NDArray[np.float32]:
-    vectors = await embedded(embedder, [plain(query)], role="query")
-    if problem := usable(vectors, 1, embedder.dims)[0]:
-        raise EmbeddingFailed(f"the question has no vector: {problem}")
-    vector: NDArray[np.float32] = vectors[0]
-    return vector
-
-
-def _narrowed(
-    where: Mapping[str, JsonValue] | None, session: str | None, agent: str | None
-) -> Mapping[str, JsonValue] | None:
-    if where is not None and not isinstance(where, Mapping):
-        raise InvalidFilter(f"a filter is a mapping, not {type(where).__name__}")
-    conditions: list[JsonValue] = [dict(where)] if where else []
-    conditions += [
-        {name: value} for name, value in (("session", session), ("agent", agent)) if value
-    ]
-    return {"$and": conditions} if conditions else None
-
-
-def _all_named(*names: str | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for name in names if name))
-
-
 def _merged(episodes: Recall, facts: Recall, warnings: tuple[str, ...]) -> Recall:
     return Recall(
         items=(*episodes.items, *facts.items),
         dropped=(*episodes.dropped, *facts.dropped),
-        unavailable=_all_named(*episodes.unavailable, *facts.unavailable),
+        unavailable=all_named(*episodes.unavailable, *facts.unavailable),
         warnings=warnings,
     )

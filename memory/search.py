@@ -1,0 +1,324 @@
+"""What a question finds: episodes by two arms, and facts about whom it is about.
+
+Which store is asked, for how much and in which order is decided here; what the answers are worth is
+decided by `recall`, `former` and `semantic.entities`, which are pure. A store that does not answer
+is named in what comes back; only the journal has to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory import filters, former, recall
+from memory.embedding import Embedder, usable
+from memory.embedding.base import embedded
+from memory.errors import EmbeddingFailed, IndexLost, TierUnavailable
+from memory.filters import Accepts
+from memory.former import Former
+from memory.lexical import Hit
+from memory.models import Dropped, Episode, Fact, Recall, Recalled, RecordedMessage, Scope
+from memory.parts import Parts
+from memory.semantic import SELF, entities
+from memory.semantic import names as entity_names
+from memory.semantic.entities import Asked, Whom
+from memory.text import is_blank, plain
+
+T = TypeVar("T")
+
+CANDIDATES = 40
+"""Episodes that each arm offers to the fusion, at least."""
+KNOWN = 200
+"""Facts that are looked at for one context, at most."""
+OF_A_KIND = 20
+"""Facts of one kind that are looked at beside those."""
+OF_KINDS = 100
+"""Facts of all kinds that are asked for that are looked at beside those."""
+OF_OTHERS = 50
+"""Facts about whom a question turns out to be about, for each time that is found."""
+NEXT_READS = 2
+"""How often facts are read again for whom the facts before led to."""
+NAME_READS = 3
+"""How often the other names of a name are followed."""
+PINNED_FACTS = 100
+"""Facts that are in every context of a user, at most."""
+SHOWN = 30
+"""Facts that are offered to a context, at most."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Candidates for a query: what each arm found, and the episodes themselves by id."""
+
+    query: str = ""
+    dense: Sequence[Hit] = ()
+    lexical: Sequence[Hit] = ()
+    episodes: Mapping[str, Episode] = field(default_factory=dict)
+    unavailable: tuple[str, ...] = ()
+
+    def among(self, messages: Sequence[RecordedMessage]) -> int:
+        """How many of the episodes are of these messages."""
+        ids = {message.id for message in messages}
+        return sum(episode.message_id in ids for episode in self.episodes.values())
+
+
+class _FactsFound(NamedTuple):
+    """Facts for a question, those among them that are in every context, whom it is about, and the
+    keys of those whose facts were read."""
+
+    facts: list[Fact]
+    pinned: list[Fact]
+    about: Whom
+    read: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Known:
+    """Facts for a question: those that are in every context, and the ranked ones beside them."""
+
+    pinned: tuple[Recalled, ...] = ()
+    facts: Recall = field(default_factory=Recall)
+
+    @property
+    def together(self) -> Recall:
+        """All of them, best first."""
+        items = sorted((*self.pinned, *self.facts.items), key=lambda item: -item.score)
+        return self.facts.model_copy(update={"items": tuple(items)})
+
+
+class Search:
+    """The questions of one user."""
+
+    def __init__(self, parts: Parts, scope: Scope) -> None:
+        self._parts = parts
+        self.scope = scope
+
+    async def episodes(self, query: str, *, k: int, accepts: Accepts | None = None) -> Found:
+        """The candidates of both arms for the best `k`; with a filter, looking on until so many
+        are accepted or all are seen."""
+        wanted = max(CANDIDATES, 4 * k)
+        parts = self._parts
+        if is_blank(query):
+            return Found()
+        vector, missing = await or_named(_embed_query(parts.embedder, query))
+        while True:
+            (dense, silent), lexical = await asyncio.gather(
+                self._nearest(vector, wanted),
+                parts.lexical.search(self.scope, query, wanted),
+            )
+            episodes = await parts.episodic.episodes(
+                self.scope, [hit.id for hit in (*(dense or ()), *lexical)]
+            )
+            kept = {
+                key: episode
+                for key, episode in episodes.items()
+                if accepts is None or accepts(filters.view(episode))
+            }
+            exhausted = max(len(dense or ()), len(lexical)) < wanted
+            if accepts is None or exhausted or len(kept) >= k:
+                return Found(query, dense or (), lexical, kept, all_named(missing, silent))
+            wanted *= 4
+            if silent:  # it is asked once, not at every widening
+                vector, missing = None, silent
+
+    def fused(self, found: Found, *, k: int, now: datetime) -> Recall:
+        """The best `k` of what was found, and the near misses."""
+        if not found.query:
+            return Recall()
+        ranked, dropped = recall.fuse(
+            found.dense,
+            found.lexical,
+            found.episodes,
+            query=found.query,
+            k=k,
+            now=now,
+            policy=self._parts.policy,
+        )
+        return Recall(items=tuple(ranked), dropped=tuple(dropped), unavailable=found.unavailable)
+
+    async def _nearest(
+        self, vector: NDArray[np.float32] | None, k: int
+    ) -> tuple[list[Hit] | None, str | None]:
+        if vector is None:
+            return [], None
+        return await or_named(self._hits(vector, k))
+
+    async def _hits(self, vector: NDArray[np.float32], k: int) -> list[Hit]:
+        """The nearest episodes; an index that is lost is also made again, for the next question."""
+        try:
+            return await self._parts.episodic.nearest(self.scope, vector, k)
+        except IndexLost:
+            self._parts.mend()
+            raise
+
+    async def facts(
+        self, query: str, *, now: datetime, before: Awaitable[Sequence[str]] | None = None
+    ) -> Known:
+        """Facts for the query: those that are in every context, those about whom it is about, and
+        those about the user. What held once, and bears on it, is among the near misses.
+
+        `before` gives what was said before the query, the newest first: whom it named may be
+        meant.
+        """
+        parts = self._parts
+        asked = Asked.of(query, await before if before else ())
+        (found, missing), (past, _) = await asyncio.gather(
+            or_named(self._facts_of(query, asked, now)),
+            or_named(self._former(query, asked.keys, now)),
+        )
+        if found is None:
+            return Known(facts=Recall(unavailable=all_named(missing)))
+        facts, about = found.facts, found.about
+        always = recall.always_known(
+            found.pinned, query, now=now, registry=parts.registry, about=about
+        )
+        if others := former.led_to(about, asked.keys):
+            more, _ = await or_named(self._former("", others, now))
+            past = [*(past or ()), *(more or ())]
+        held = former.asked(past or (), query, now=now, about=about)
+        shown = {fact.id for fact in always}
+        ranked = recall.rank_facts(
+            (fact for fact in facts if fact.id not in shown),
+            query,
+            now=now,
+            limit=SHOWN + parts.policy.near_misses,
+            render=parts.registry.render,
+            about=about,
+        )
+        return Known(
+            pinned=tuple(always),
+            facts=Recall(
+                items=tuple(ranked[:SHOWN]),
+                dropped=(
+                    *recall.facts_beyond(ranked, SHOWN),
+                    *await self._superseded(held, facts, found.read, now),
+                ),
+            ),
+        )
+
+    async def names_of(self, name: str) -> list[str]:
+        """The keys of every name, as of today, of what is called by this one."""
+        parts, own = self._parts, entity_names.key(name)
+        naming: dict[str, Fact] = {}
+        read: set[str] = set()
+        called = frozenset((own,))
+        for _ in range(NAME_READS):
+            if not (unread := sorted(called - read)):
+                break
+            found = await parts.semantic.mentioned(
+                self.scope,
+                unread,
+                OF_OTHERS,
+                as_of=parts.clock(),
+                predicates=sorted(parts.registry.naming),
+            )
+            naming |= {fact.id: fact for fact in found}
+            read.update(unread)
+            called = entities.same_as(own, naming.values())
+        return sorted(called)
+
+    async def _former(self, query: str, named: Sequence[str], now: datetime) -> list[Fact]:
+        """What held once: of those named, and of the user what the query asks for."""
+        parts = self._parts
+        kinds = recall.asked_for(query, [each.name for each in parts.registry.predicates])
+        if not named and not kinds:
+            return []
+        return await parts.semantic.former(self.scope, named, kinds, former.LOOKED_AT, as_of=now)
+
+    async def _superseded(
+        self, past: Sequence[Former], known: Sequence[Fact], keys: Iterable[str], now: datetime
+    ) -> list[Dropped]:
+        """What held once as near misses, with what stands in its place now."""
+        parts = self._parts
+        slots = former.open_slots(past, known, frozenset(keys), parts.registry)
+        elsewhere, _ = await or_named(
+            asyncio.gather(
+                *(
+                    parts.semantic.facts(
+                        self.scope, about=subject, predicate=predicate, as_of=now, limit=OF_A_KIND
+                    )
+                    for subject, predicate in slots
+                )
+            )
+        )
+        current = [fact for facts in (known, *(elsewhere or ())) for fact in facts]
+        return former.near_misses(past, current, now=now, registry=parts.registry)
+
+    async def _facts_of(self, query: str, asked: Asked, now: datetime) -> _FactsFound:
+        """The newest facts about the user and whom the query is about. Whom it is about is seen
+        from the facts, so that theirs are read next: 'my sister' is somebody."""
+        parts = self._parts
+        keys, forms = asked.looked_up, asked.looked_up_forms
+        found, pinned = await asyncio.gather(
+            parts.semantic.mentioned(self.scope, keys, KNOWN, as_of=now, forms=forms),
+            parts.semantic.pinned(self.scope, PINNED_FACTS, as_of=now, own=parts.registry.profile),
+        )
+        if len(found) == KNOWN:
+            found += await self._crowded_out(query, asked, now)
+        facts = {fact.id: fact for fact in (*pinned, *found)}
+        read = set(keys)
+        about = entities.whom(asked, facts.values(), parts.registry)
+        for _ in range(NEXT_READS):
+            unread = [key for key in about.keys if key not in read]
+            if not unread:
+                break
+            more = await parts.semantic.mentioned(self.scope, unread, OF_OTHERS, as_of=now)
+            read.update(unread)
+            if facts.keys() >= {fact.id for fact in more}:
+                break
+            facts |= {fact.id: fact for fact in more}
+            about = entities.whom(asked, facts.values(), parts.registry)
+        return _FactsFound(list(facts.values()), pinned, about, frozenset(read))
+
+    async def _crowded_out(self, query: str, asked: Asked, now: datetime) -> list[Fact]:
+        """Where there are too many facts to look at all: those of whom the query names, and the
+        user's own of the kinds that it asks for and by which it may speak of somebody."""
+        parts = self._parts
+        mentioned = parts.semantic.mentioned
+        known = [each.name for each in parts.registry.predicates]
+        kinds = sorted({*recall.asked_for(query, known), *asked.kin})
+        reads = []
+        if asked.forms:  # nothing else is written as a name
+            named = mentioned(self.scope, asked.named, OF_OTHERS, as_of=now, forms=asked.forms)
+            reads.append(named)
+        if kinds:
+            own = [entity_names.key(SELF)]
+            reads.append(mentioned(self.scope, own, OF_KINDS, as_of=now, predicates=kinds))
+        return [fact for facts in await asyncio.gather(*reads) for fact in facts]
+
+
+# --- what did not answer -----------------------------------------------------------------------
+
+
+async def or_named(work: Awaitable[T]) -> tuple[T | None, str | None]:
+    """The result, or None and the name of the tier that did not answer. The journal must."""
+    try:
+        return await work, None
+    except TierUnavailable as error:
+        if error.tier == "journal":
+            raise
+        return None, error.tier
+    except EmbeddingFailed:
+        return None, "episodic"
+
+
+async def nothing_known() -> Known:
+    return Known()
+
+
+async def _embed_query(embedder: Embedder, query: str) -> NDArray[np.float32]:
+    vectors = await embedded(embedder, [plain(query)], role="query")
+    if problem := usable(vectors, 1, embedder.dims)[0]:
+        raise EmbeddingFailed(f"the question has no vector: {problem}")
+    vector: NDArray[np.float32] = vectors[0]
+    return vector
+
+
+def all_named(*names: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name))
