@@ -297,6 +297,7 @@ _MY: Final = re.compile(
 _OBJECT: Final = 200
 """Characters of the longest object, and of a subject; more is a text and no fact."""
 _SUBJECT: Final = 100
+_SUBJECT_WORDS: Final = 8
 _PREDICATE: Final = re.compile(r"[^\W_][\w'’ /&+-]{0,59}")
 _PREDICATE_WORDS: Final = 6
 _QUOTED: Final = 0.7
@@ -379,7 +380,7 @@ class _Reading:
 
     def _subject(self, given: str, line: Line) -> str:
         subject = _bare(given)
-        if not subject or len(subject) > _SUBJECT:
+        if not subject or len(subject) > _SUBJECT or len(subject.split()) > _SUBJECT_WORDS:
             raise _Rejected("it is about nobody")
         name = line.message.name
         speaker = name if self._several and name else SELF
