@@ -65,8 +65,9 @@ class Portion(Value):
         return self.model_copy(update={"messages": self.messages[:number]})
 
     def without_first(self, number: int) -> Portion:
-        """What is left of it; the messages that were taken are before it now."""
-        before = (*self.before, *self.messages[:number])[-BEFORE:]
+        """What is left of it; the messages that were taken are before it now, unless one of them
+        may be what is in the way."""
+        before = () if self.again else (*self.before, *self.messages[:number])[-BEFORE:]
         return self.model_copy(update={"messages": self.messages[number:], "before": before})
 
 

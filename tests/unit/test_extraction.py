@@ -160,6 +160,13 @@ def test_a_small_window_leaves_room_for_question_and_answer_or_none() -> None:
     assert room(1_000, ask, COUNT) < 200
 
 
+def test_what_is_left_of_a_portion_goes_on_from_the_rest_unless_that_may_be_in_the_way() -> None:
+    of = portion(*(message(f"Line {seq}", seq) for seq in range(1, 9)))
+    assert [each.seq for each in of.without_first(6).before] == [3, 4, 5, 6]
+    again = of.model_copy(update={"again": True}).without_first(6)
+    assert ([each.seq for each in again.messages], again.before) == ([7, 8], ())
+
+
 # --- what is believed --------------------------------------------------------------------------
 
 
