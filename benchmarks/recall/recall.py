@@ -63,6 +63,7 @@ DEPTH = 20
 """Turns, or the product's episodes, that recall is asked for."""
 BUDGETS = (512, 1_024, 2_048)
 PRODUCT = "trimem"
+SYSTEMS = (PRODUCT, "recency", "bm25", "chroma", "chroma-named", "rrf")
 CONSOLE = Console(stderr=True)
 
 
@@ -159,16 +160,13 @@ def reported(
     note: str = "",
     skipped: dict[str, str],
 ) -> SetReport:
-    """What the results say of one set; a system that was left out has its reason."""
+    """What the results say of one set. A system that was left out has its reason; it has no
+    figures where it did not get to the end, as they would be of other questions than the rest."""
     measured = [
         Measured(
             system.name,
             system.version,
-            [
-                answer
-                for conversation in conversations
-                for answer in results.of(plan.block(conversation, system))
-            ],
+            _all_answers(conversations, system, results, plan),
             skipped.get(system.name, ""),
         )
         for system in systems
@@ -179,13 +177,24 @@ def reported(
     return SetReport(name, len(conversations), turns, note, measured)
 
 
+def _all_answers(
+    conversations: Sequence[Conversation], system: System, results: Results, plan: Plan
+) -> list[Answer]:
+    blocks = [plan.block(conversation, system) for conversation in conversations]
+    if not all(block in results for block in blocks):
+        return []
+    return [answer for block in blocks for answer in results.of(block)]
+
+
 async def run(given: argparse.Namespace) -> None:
     sets = {
         name: chosen(conversations, only=given.conversations, sample=given.sample, seed=given.seed)
         for name, conversations in read_sets(given.bench, given.sets).items()
     }
-    settings = Settings(llm=None)
-    embedder = await open_embedder(settings)
+    sets = {name: conversations for name, conversations in sets.items() if conversations}
+    if not sets:
+        raise LookupError(f"nothing to ask: no conversation {', '.join(given.conversations)}")
+    embedder = await open_embedder(Settings(llm=None))
     remembering = Remembering(embedder)
     plan = Plan(embedder.identity, given.depth, given.budgets, given.context_k)
     results, skipped = Results(given.out), dict[str, str]()
@@ -277,22 +286,31 @@ def _names(given: str) -> list[str]:
     return [name.strip() for name in given.split(",") if name.strip()]
 
 
+def _systems_named(given: str) -> list[str]:
+    names = _names(given)
+    for name in names:
+        if name not in SYSTEMS:
+            raise argparse.ArgumentTypeError(f"no system {name!r}: {', '.join(SYSTEMS)}")
+    return names
+
+
 def _numbers(given: str) -> tuple[int, ...]:
     return tuple(sorted(int(each) for each in _names(given)))
 
 
-def _parser() -> argparse.ArgumentParser:
-    plain = [PRODUCT, "recency", "bm25", "chroma", "chroma-named", "rrf"]
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    ours = argparse.ArgumentParser(
         prog="python -m benchmarks.recall",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
+    add = ours.add_argument
     add("--bench", type=Path, required=True, help="the folder of sets, with its load.py")
     add("--sets", type=_names, default=[], help="names, with commas; all by default")
     add("--conversations", type=_names, default=[], help="only these, by id")
-    add("--systems", type=_names, default=plain, help=f"of {','.join(plain)}; all by default")
+    add(
+        "--systems", type=_systems_named, default=SYSTEMS, help="names, with commas; all by default"
+    )
     add("--peer", action="append", default=[], choices=sorted(PEERS), help="may be repeated")
     add("--sample", type=int, help="so many questions of each set")
     add("--seed", type=int, default=0, help="what draws them")
@@ -303,11 +321,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--table", type=Path, help="the report as markdown")
     add("--json", type=Path, help="the figures as JSON")
     add("--cache", type=Path, default=Path.home() / ".cache" / "trimem" / "peers")
-    return parser
+    return ours
 
 
 def main() -> None:
-    given = _parser().parse_args()
+    given = parser().parse_args()
     try:
         asyncio.run(run(given))
     except (LookupError, KeyboardInterrupt) as stop:

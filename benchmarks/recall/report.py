@@ -27,7 +27,7 @@ class Measured:
     version: str
     answers: Sequence[Answer]
     skipped: str = ""
-    """Why there are no figures of it, or not of every conversation."""
+    """Why there are no figures of it."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,9 @@ def _of_set(report: SetReport, budgets: Sequence[int]) -> list[str]:
     lines += ["", *_by_category(report, budgets, main)]
     lines += ["", "Versions: " + "; ".join(_version(each) for each in report.systems) + "."]
     lines += [
-        f"**{each.system} left out{' in part' if each.answers else ''}**: {each.skipped}"
+        f"**{each.system} left out**: {each.skipped}"
         for each in report.systems
-        if each.skipped
+        if each.skipped and not each.answers
     ]
     return lines
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from benchmarks.recall.endpoint import serving
 from benchmarks.recall.metrics import all_of, any_of, mean, ndcg_at, percentile, recall_at
 from benchmarks.recall.peers import Peer, PeerUnavailable, installed, running
-from benchmarks.recall.recall import Plan, measure, reported
+from benchmarks.recall.recall import Plan, measure, parser, reported, run
 from benchmarks.recall.report import Measured, SetReport, figures, markdown
 from benchmarks.recall.results import Answer, Packed, Results
 from benchmarks.recall.sets import Conversation, Question, chosen, read_sets
@@ -407,6 +407,8 @@ async def test_a_peer_answers_in_a_process_of_its_own_until_it_fails(
         assert endpoint.role == "query"
         stopped = await measure([system], tiny, results, PLAN)
     assert stopped == {"other": "search: no operas"}
+    report = reported("tiny", tiny, [system], results, PLAN, skipped=stopped)
+    assert (report.systems[0].answers, report.systems[0].skipped) == ([], "search: no operas")
 
 
 async def test_a_peer_whose_process_ends_says_so(tmp_path: Path, counter: TokenCounter) -> None:
@@ -448,6 +450,28 @@ def test_the_report_names_data_metric_k_machine_and_versions() -> None:
     assert f"Python {sys.version_info.major}.{sys.version_info.minor}" in text
     assert "trimem (0.1)" in text
     assert "**other left out**: cannot be installed: no wheel" in text
+
+
+async def test_a_run_writes_its_report_and_goes_on_from_its_results(
+    bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, report = tmp_path / "out.jsonl", tmp_path / "table.md"
+    given = f"--sets tiny,again --systems recency,bm25 --depth 4 --out {out} --table {report}"
+    command = parser().parse_args(["--bench", str(bench), *given.split()])
+    await run(command)
+    table, written = report.read_text(encoding="utf-8"), out.read_bytes()
+    assert table.strip() in capsys.readouterr().out
+    assert table.index("## tiny") < table.index("## again")
+    assert "| BM25 | 100.0 | 100.0 |" in table
+    await run(command)
+    assert out.read_bytes() == written
+    assert report.read_text(encoding="utf-8").count("| BM25 |") == table.count("| BM25 |")
+
+
+def test_a_system_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["--bench", "x", "--systems", "bm25,bm52"])
+    assert "no system 'bm52'" in capsys.readouterr().err
 
 
 def test_a_line_of_the_results_can_be_read_alone(tmp_path: Path) -> None:
