@@ -39,6 +39,7 @@ from memory import Memory
 from memory.embedding import Embedder, open_embedder
 from memory.local import stop_stack
 from memory.memory import Session, UserMemory
+from memory.search import Search
 from memory.settings import Settings
 
 SMALL, LARGE = 200, 10_000
@@ -219,6 +220,7 @@ async def measure_parts(
 ) -> None:
     """The parts that `build_context` is made of, each alone."""
     parts = user._parts
+    search = Search(parts, user.scope)
     vectors = DrawnVectors()
     now = parts.clock()
 
@@ -229,12 +231,15 @@ async def measure_parts(
         await parts.lexical.search(user.scope, sentence(rng, words), 50)
 
     async def facts() -> None:
-        await user._known(sentence(rng, words), now=now)
+        await search.facts(sentence(rng, words), now=now)
 
     async def snapshot() -> None:
         await parts.snapshots.record(
             user.scope, today.name, context, snapshot_id=parts.new_id(), now=now
         )
+
+    async def explanation() -> None:
+        context.explain()
 
     context = await today.build_context(sentence(rng, words), system="You help.")
     for part, work in (
@@ -243,6 +248,7 @@ async def measure_parts(
         ("lexical", lexical),
         ("facts", facts),
         ("snapshot", snapshot),
+        ("explanation as text", explanation),
     ):
         figures.add(f"  {part}, {name}", await one_at_a_time(work, runs))
 

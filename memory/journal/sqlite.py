@@ -5,7 +5,8 @@
 
 Writes take turns: inside the process under an asyncio lock (first come, first served), between
 processes by BEGIN IMMEDIATE and SQLite's own waiting. One thread owns the writing connection of
-`write`; `transaction` has an asynchronous one. Reading connections refuse to write.
+`write`; `transaction` has an asynchronous one. Reading connections refuse to write. Reads that are
+asked for together go to their thread together: the way there and back takes longer than most.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import errno
 import os
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -54,6 +55,7 @@ class SqliteDatabase:
     def __init__(self, path: Path, *, timeout: timedelta) -> None:
         self.where = str(path)
         self._path = path
+        self._asked: list[tuple[Work[Any], asyncio.Future[Any]]] = []
         self._turn = asyncio.Lock()
         self._holder: asyncio.Task[object] | None = None
         busy = round(timeout.total_seconds() * 1000)
@@ -121,12 +123,35 @@ class SqliteDatabase:
                 _set_pragma(connection, "synchronous=FULL")
 
     async def query(self, work: Work[Result]) -> Result:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Result] = loop.create_future()
+        self._asked.append((work, answer))
+        if len(self._asked) == 1:
+            loop.call_soon(self._ask_together, loop)
         with answering():
-            return await self._run(self._readers, self._query, work)
+            return await answer
 
-    def _query(self, work: Work[Result]) -> Result:
+    def _ask_together(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Send all that was asked for in this turn of the loop on its way."""
+        asked, self._asked = self._asked, []
+        waiting = [answer for _, answer in asked]
+        try:
+            done = loop.run_in_executor(self._readers, self._query, [work for work, _ in asked])
+        except RuntimeError as error:  # the threads have been shut down
+            _hand_out(waiting, [_Raised(error)] * len(waiting))
+        else:
+            done.add_done_callback(lambda answers: _hand_out(waiting, _all_of(answers, waiting)))
+
+    def _query(self, works: Sequence[Work[Any]]) -> list[Any]:
+        """The answer of each, or what it raised."""
+        answers: list[Any] = []
         with self._reading.connect() as connection:
-            return _in_transaction(connection, work)
+            for work in works:
+                try:
+                    answers.append(_in_transaction(connection, work))
+                except BaseException as error:
+                    answers.append(_Raised(error))
+        return answers
 
     @staticmethod
     async def _run(
@@ -181,6 +206,32 @@ class SqliteDatabase:
         await asyncio.to_thread(self._readers.shutdown)
         await asyncio.to_thread(self._writer.shutdown)
         self._reading.dispose()
+
+
+class _Raised(NamedTuple):
+    """What a read raised, in the place of its answer."""
+
+    error: BaseException
+
+
+def _all_of(
+    answers: asyncio.Future[list[Any]], waiting: Sequence[asyncio.Future[Any]]
+) -> Sequence[Any]:
+    """The answers that came; where the connection itself failed, each is that failure."""
+    if answers.cancelled():
+        return [_Raised(asyncio.CancelledError())] * len(waiting)
+    error = answers.exception()
+    return [_Raised(error)] * len(waiting) if error else answers.result()
+
+
+def _hand_out(waiting: Sequence[asyncio.Future[Any]], answers: Sequence[Any]) -> None:
+    for each, answer in zip(waiting, answers, strict=True):
+        if each.done():  # whoever asked has gone
+            continue
+        if isinstance(answer, _Raised):
+            each.set_exception(answer.error)
+        else:
+            each.set_result(answer)
 
 
 def _in_transaction(connection: Connection, work: Work[Result]) -> Result:
