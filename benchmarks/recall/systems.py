@@ -124,7 +124,10 @@ class Product:
             kept = [(turn, message) for turn, message in kept if not message.is_empty]
             for start in range(0, len(kept), BATCH):
                 batch = kept[start : start + BATCH]
-                recorded = await session.record(messages=[message for _, message in batch])
+                recorded = await session.record(
+                    messages=[message for _, message in batch],
+                    keys=[turn.id for turn, _ in batch],  # ids of the same turns are the same
+                )
                 for (turn, _), message in zip(batch, recorded.messages, strict=True):
                     self._turn[message.id] = turn.id
         if not await self._memory.settled(PATIENCE):
