@@ -153,18 +153,11 @@ class Windows:
         """What the journal tells of the window, whatever its size."""
         summary = await self._newest_summary(scope, session)
         if summary is None:
-            messages = await self._journal.messages(scope, session)
-            window = windows.gather(messages, self._counter.message)
-        else:
-            lead = await self._journal.messages(scope, session, before_seq=summary.covers_from)
-            after = await self._journal.messages(scope, session, after_seq=summary.covers_to)
-            window = windows.gather(
-                (*lead, *after),
-                self._counter.message,
-                summary=summary,
-                last_seq=summary.covers_to,
-            )
-        return self._alive(window)
+            return self._alive((), None, await self._journal.messages(scope, session))
+        before = await self._journal.messages(scope, session, before_seq=summary.covers_from)
+        last_covered = summary.covers_to - 1
+        after = await self._journal.messages(scope, session, after_seq=last_covered)
+        return self._alive(before, summary, after)
 
     async def _newest_summary(self, scope: Scope, session: str) -> Summary | None:
         stored = await self._journal.events_of(scope, kinds=[SUMMARY], session=session, newest=1)
@@ -223,19 +216,42 @@ class Windows:
             }
         )
 
-    def _alive(self, window: Window) -> Window:
-        """The window without what its session's time to live has ended."""
-        if self._ttl is None or not window.messages:
+    def _alive(
+        self,
+        before: Sequence[RecordedMessage],
+        summary: Summary | None,
+        messages: Sequence[RecordedMessage],
+    ) -> Window:
+        """The window without what its session's time to live has ended.
+
+        `before` are all messages that are older than what the summary covers, and the first of
+        `messages` is the newest that it does cover. Where `before` is no lead, the session had
+        ended in between.
+        """
+        count = self._counter.message
+        last_seq = messages[-1].seq if messages else 0
+        if ended := self._ended(messages):
+            kept = windows.gather(messages[ended:], count, last_seq=last_seq)
+            return self._since(kept, messages[ended - 1])
+        rest = messages if summary is None else messages[1:]
+        if windows.instructions(before) < len(before):
+            kept = windows.gather(rest, count, summary=summary, last_seq=last_seq)
+            return self._since(kept, before[-1])
+        return windows.gather((*before, *rest), count, summary=summary, last_seq=last_seq)
+
+    def _ended(self, messages: Sequence[RecordedMessage]) -> int:
+        """How many of the messages are before the newest silence that ended their session."""
+        if self._ttl is None or not messages:
+            return 0
+        moments = [*(message.recorded_at for message in messages), self._clock()]
+        silences = [i for i, (a, b) in enumerate(pairwise(moments), 1) if b - a > self._ttl]
+        return silences[-1] if silences else 0
+
+    def _since(self, window: Window, last: RecordedMessage) -> Window:
+        """The window of a session that ended some time after `last`, and then went on."""
+        if self._ttl is None:
             return window
-        moments = [*(message.recorded_at for message in window.messages), self._clock()]
-        silences = [i for i, (a, b) in enumerate(pairwise(moments)) if b - a > self._ttl]
-        if not silences:
-            return window
-        ended = silences[-1]
-        kept = windows.gather(
-            window.messages[ended + 1 :], self._counter.message, last_seq=window.last_seq
-        )
-        return kept.model_copy(update={"expired_at": moments[ended] + self._ttl})
+        return window.model_copy(update={"expired_at": last.recorded_at + self._ttl})
 
     def _sizes(self, messages: Sequence[RecordedMessage]) -> list[int]:
         return [self._counter.message(message) for message in messages]

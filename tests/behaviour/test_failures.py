@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memory import Memory
+from memory import Memory, Session
 from memory.chroma import open_chroma
 from memory.embedding import Embedder
 from memory.errors import EmbeddingFailed, TierUnavailable
@@ -123,6 +123,71 @@ async def test_an_expired_session_says_so_and_its_past_is_still_recalled(
         assert "boathouse" in context.text
 
 
+async def talk(memory: Memory, clock: Clock, *, minutes: float) -> None:
+    """Sixty messages, so long one after the other; most of them are then in the summary."""
+    session = memory.user("ada").session("s")
+    for number in range(30):
+        await session.record(user=f"Line {number}: the ferry leaves at nine.", assistant="Yes.")
+        clock.forward(minutes=minutes)
+    assert await memory.settled(PATIENCE)
+
+
+async def lost(urls: dict[str, str], session: Session) -> None:
+    """Redis has a clock of its own, which cannot be moved; it can be emptied."""
+    async with open_redis(urls["redis_url"], timeout=PATIENCE) as redis:
+        await WorkingMemory(redis, ttl=None).clear(session.scope, "s")
+
+
+SMALL = {"window_tokens": 300, "summary_tokens": 60}
+
+
+async def test_a_session_that_never_paused_is_rebuilt_whole_however_long_ago_it_began(
+    open_memory: Open, urls: dict[str, str], clock: Clock
+) -> None:
+    async with open_memory(session_ttl=3600, **SMALL) as memory:
+        session = memory.user("ada").session("s")
+        await session.record(messages=[{"role": "system", "content": "Be kind."}])
+        await talk(memory, clock, minutes=10)
+        before = await session.window()
+        assert before.messages[0].text == "Be kind."
+        assert before.summary is not None
+        assert before.summary.covers_to > 20
+        await lost(urls, session)
+        assert await session.window() == before
+
+
+async def test_a_session_that_expired_and_went_on_is_rebuilt_from_its_newest_beginning(
+    open_memory: Open, urls: dict[str, str], clock: Clock
+) -> None:
+    async with open_memory(session_ttl=3600, **SMALL) as memory:
+        session = memory.user("ada").session("s")
+        await session.record(messages=[{"role": "system", "content": "Be kind."}])
+        await talk(memory, clock, minutes=1)
+        clock.forward(hours=3)
+        await lost(urls, session)
+        await talk(memory, clock, minutes=1)
+        before = await session.window()
+        assert before.summary is not None
+        assert before.summary.covers_from == 62
+        assert before.expired_at is not None
+        await lost(urls, session)
+        assert await session.window() == before
+        clock.forward(hours=3)
+        await lost(urls, session)
+    async with open_memory(session_ttl=36_000, **SMALL) as memory:
+        session = memory.user("ada").session("s")
+        await talk(memory, clock, minutes=1)
+        window = await session.window()
+        assert window.summary is not None
+        assert (window.summary.covers_from, window.last_seq) == (62, 181)
+        seqs = [message.seq for message in window.messages]
+        assert seqs == list(range(window.summary.covers_to + 1, 182))
+        async with open_redis(urls["redis_url"], timeout=PATIENCE) as redis:
+            held = await WorkingMemory(redis, ttl=None).read(session.scope, "s")
+            assert held is not None
+            assert held.last_seq == 181
+
+
 @LOCAL_ONLY
 async def test_an_index_that_was_lost_is_said_once_and_then_made_again_by_itself(
     open_memory: Open, urls: dict[str, str]
@@ -225,7 +290,7 @@ async def test_another_embedder_is_said_and_nothing_is_lost(
 
 WRITER = """
 import asyncio, sys
-from memory import Memory
+from memory import Memory, Session
 from memory.settings import Settings
 
 async def main() -> None:
