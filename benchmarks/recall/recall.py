@@ -13,7 +13,8 @@ the message's name where speakers have names, else its role; its time as event_t
 conversation; then `user.recall` and, in a new session for each context, `session.build_context`.
 Evidence is counted by message: an episode stands for its message (also one part of a long one), a
 fact for the messages that it was read from. The clock stands at the question's time, or at the
-conversation's last turn.
+conversation's last turn. Each question is answered as if it were the only one: what earlier
+contexts showed does not count as used, so that two runs give the same.
 
 Beside it run the newest turns, BM25, Chroma with the product's embedder (text alone, and with
 speakers), BM25 and Chroma fused by reciprocal ranks, and with --peer other memories, installed from

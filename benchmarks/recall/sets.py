@@ -94,10 +94,15 @@ class Conversation:
         speaker = self.speaker(turn)
         return turn.text if speaker is None else f"{speaker}: {turn.text}"
 
-    def now(self, question: Question) -> datetime:
-        """When the question is asked: as it says, else when the last turn was said."""
+    @cached_property
+    def ends_at(self) -> datetime:
+        """When the last turn was said; now where no turn has a time."""
         times = [turn.said_at for turn in self.turns if turn.said_at]
-        return question.asked_at or max(times, default=datetime.now(UTC))
+        return max(times, default=datetime.now(UTC))
+
+    def now(self, question: Question) -> datetime:
+        """When the question is asked: as it says, else when the conversation ends."""
+        return question.asked_at or self.ends_at
 
 
 def read_sets(folder: Path, names: Sequence[str]) -> dict[str, list[Conversation]]:

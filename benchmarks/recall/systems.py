@@ -14,6 +14,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from importlib.metadata import version
@@ -41,6 +42,7 @@ BATCH = 100
 """Turns that one `record` takes."""
 PATIENCE = timedelta(hours=2)
 """The longest that the tiers are waited for after a conversation was recorded."""
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 TO_PACK = 200
 """Turns of a baseline's ranking that are tried for a context."""
 PER_MESSAGE = 4
@@ -110,14 +112,16 @@ class Product:
         self._memory, self._clock, self._k = memory, clock, k
         self.version = f"{version('trimem')}, source {_digest(Path(product.__file__).parent)}"
         self._user: UserMemory
+        self._conversation: Conversation
         self._turn: dict[str, str] = {}
         self._said_by: dict[str, tuple[str, ...]] = {}
 
     async def learn(self, conversation: Conversation) -> None:
         self._user = self._memory.user(conversation.user)
         self._turn.clear()
-        times = [turn.said_at for turn in conversation.turns if turn.said_at]
-        self._clock.now = max(times, default=datetime.now(UTC))
+        self._conversation = conversation
+        self._clock.background = conversation.ends_at
+        self._clock.asking(conversation.ends_at)
         for name, turns in conversation.sessions.items():
             session = self._user.session(name.strip() or "undated")
             kept = [(turn, _message(conversation, turn)) for turn in turns]
@@ -135,11 +139,12 @@ class Product:
         episodes = {each.id: (each.message_id,) for each in await self._user.episodes()}
         facts = {each.id: each.sources for each in await self._user.facts(history=True)}
         self._said_by = episodes | facts
+        self._clock.background = LONG_AGO
         if conversation.questions:  # the first answer of all loads models and opens collections
             await self._user.recall(conversation.questions[0].text, k=1)
 
     async def ranked(self, question: Question, k: int) -> Ranked:
-        self._at(question)
+        self._clock.asking(self._conversation.now(question))
         found = await self._user.recall(question.text, k=k)
         if found.unavailable:
             raise RuntimeError(f"{found.unavailable[0]} memory did not answer")
@@ -149,7 +154,7 @@ class Product:
         )
 
     async def context(self, question: Question, budget: int) -> Packed:
-        self._at(question)
+        self._clock.asking(self._conversation.now(question))
         session = self._user.session(f"asked {question.id} within {budget}")
         began = time.perf_counter()
         try:
@@ -167,21 +172,29 @@ class Product:
             empty=not built.items,
         )
 
-    def _at(self, question: Question) -> None:
-        self._clock.now = question.asked_at or self._clock.now
-
     def _turns(self, messages: Any) -> list[str]:
         return distinct(self._turn[each] for each in messages if each in self._turn)
 
 
 class Clock:
-    """The time of the conversation, so that "last week" is what it was for its speakers."""
+    """The time of the conversation, so that "last week" is what it was for its speakers.
+
+    Who asks sees `asking`, the rest `background`. What a context shows is noted as used now and
+    then, in the background, and counts as fresher from then on. That is good for an application,
+    but here each question must be answered as if it were the only one: so it is noted as used
+    long ago.
+    """
 
     def __init__(self) -> None:
-        self.now = datetime.now(UTC)
+        self.background = datetime.now(UTC)
+        self._asking: ContextVar[datetime | None] = ContextVar("asking", default=None)
 
     def __call__(self) -> datetime:
-        return self.now
+        return self._asking.get() or self.background
+
+    def asking(self, now: datetime) -> None:
+        """For this task and those that it starts, it is `now`."""
+        self._asking.set(now)
 
 
 @asynccontextmanager

@@ -5,9 +5,11 @@ The set is made up, in the shape that a folder's load.py gives.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from benchmarks.recall.recall import Plan, measure, parser, reported, run
 from benchmarks.recall.report import Measured, SetReport, figures, markdown
 from benchmarks.recall.results import Answer, Packed, Results
 from benchmarks.recall.sets import Conversation, Question, chosen, read_sets
-from benchmarks.recall.systems import Baseline, Ranked, baselines, open_product
+from benchmarks.recall.systems import Baseline, Clock, Ranked, baselines, open_product
 from memory.tokens import TokenCounter
 from tests.stub_embedder import StubEmbedder
 
@@ -359,6 +361,25 @@ async def test_the_product_is_asked_through_its_front_door(
         assert set(answer.ranked) <= {"t0", "t1", "t2", "t3"}
         assert all(packed.tokens <= budget for budget, packed in answer.contexts.items())
     assert "t1" in boat.contexts[400].turns
+
+
+async def test_the_clock_shows_the_question_s_time_to_who_asks_and_another_to_the_rest() -> None:
+    clock, asked = Clock(), asyncio.Event()
+    long_ago, now = datetime(1970, 1, 1, tzinfo=UTC), datetime(2026, 2, 6, tzinfo=UTC)
+
+    async def background() -> datetime:
+        await asked.wait()
+        return clock()
+
+    async def part_of_the_question() -> datetime:
+        return clock()
+
+    running_before = asyncio.create_task(background())
+    clock.background = long_ago
+    clock.asking(now)
+    asked.set()
+    assert await asyncio.create_task(part_of_the_question()) == now
+    assert await running_before == long_ago
 
 
 # --- peers -------------------------------------------------------------------------------------
