@@ -134,7 +134,8 @@ class Memory:
     ) -> AsyncIterator[Memory]:
         """Open the memory in `folder` (else TRIMEM_HOME, else the user's data folder), or at the
         URLs that the settings give. An `embedder` or `llm` of your own is left open when this
-        closes. `context` says how contexts are shared out, where `build_context` is not told.
+        closes; the model is waited for as long as `llm_timeout` says. `context` says how contexts
+        are shared out, where `build_context` is not told.
 
         `redact` is asked about every text before it is stored, after the usual secrets are
         masked (unless the settings say not to); a Redactor stands in the place of both.

@@ -25,7 +25,7 @@ from memory.errors import AgentMemoryError, AlreadyRunning
 from memory.ids import ENTROPY_BYTES, ulid
 from memory.journal import Journal, SnapshotStore
 from memory.lexical import LexicalIndex
-from memory.llm import LanguageModel, open_llm
+from memory.llm import Guarded, LanguageModel, open_llm
 from memory.local import default_folder, local_stack
 from memory.models import Scope
 from memory.prefix import Recent
@@ -253,7 +253,7 @@ async def _llm(
     stack: AsyncExitStack, settings: Settings, given: LanguageModel | None
 ) -> LanguageModel | None:
     if given is not None:
-        return given
+        return Guarded(given, settings.llm_timeout)
     opened = await open_llm(settings)
     if opened is not None:
         stack.push_async_callback(opened.close)

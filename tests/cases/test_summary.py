@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from memory import Memory
-from memory.compaction import LONGEST_PAUSE
+from memory.compaction import AT_ONCE, LONGEST_PAUSE
 from memory.errors import ConfigurationError, LLMError, LLMTooLong, LLMUnavailable
 from memory.llm import LanguageModel
 from memory.models import Scope
@@ -298,12 +299,35 @@ async def test_an_error_of_a_models_own_making_is_no_end(
     async with open_with(llm, window_tokens=400, summary_tokens=100) as memory:
         session = memory.user("u1").session("s")
         await filled(memory, first=1, size=30)
-        assert (await session.window()).problem == "the summary could not be made, tried once"
+        problem = "the language model did not answer, tried once"
+        assert (await session.window()).problem == problem
         assert "sk-secret" not in caplog.text
         llm.script = says("They spoke of the ferry.")
         clock.now += LONGEST_PAUSE
         await filled(memory, first=31, size=2)
         assert (await session.window()).summary is not None
+
+
+async def test_a_model_that_hangs_over_some_sessions_holds_up_no_others(
+    open_with: OpenWith,
+) -> None:
+    class Hangs(ScriptedLLM):
+        async def text(self, instructions: str, data: str, **more: Any) -> str:
+            if "POISON" in data:
+                await asyncio.Event().wait()
+            return await super().text(instructions, data, **more)
+
+    llm = Hangs(says("They spoke of the ferry."))
+    async with open_with(llm, window_tokens=400, summary_tokens=100, llm_timeout=0.2) as memory:
+        hanging = [memory.user("u1").session(f"hangs {n}") for n in range(AT_ONCE + 1)]
+        for session in hanging:
+            await session.record(user="POISON " * 400, assistant="Yes.")
+            await session.record(user=line(1), assistant=line(2))
+        await filled(memory, first=1, size=30, name="good")
+        assert (await memory.user("u1").session("good").window()).summary is not None
+        for session in hanging:
+            problem = "the language model did not answer, tried once"
+            assert (await session.window()).problem == problem
 
 
 async def test_what_failed_is_tried_again_also_when_nobody_says_anything_more(
