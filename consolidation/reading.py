@@ -8,7 +8,7 @@ so that a killed night goes on where it was. Every failure is of one of three ki
 - The answer did not fit: what came whole is kept, the rest is asked for in smaller portions.
 - There is no answer: the model is asked whether anybody is there. When not, the night ends and
   nothing is held against the messages; else they have failed. A budget that is used up ends the
-  night too.
+  night too; what alone needs more than that has failed, lest every night end with it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 from pydantic import Field
 
 from consolidation.extract import (
+    FRAME,
     LEAST,
     MESSAGES,
     Judged,
@@ -58,6 +59,8 @@ _WHY: Final = {
 NOTHING_FOUND: Final = "the language model found nothing, though something is stated"
 DIED: Final = "the process ended while it was read"
 TOO_SMALL: Final = "the language model's window is too small to read facts in"
+TOO_LITTLE: Final = "a night's budget of tokens is too small to read facts with"
+TOO_DEAR: Final = "it needs more than a night's budget of calls or tokens"
 
 _log = logging.getLogger(__name__)
 
@@ -123,7 +126,13 @@ class Night:
         self._at_first = (self._spend.calls, self._spend.tokens)
         self._counts: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
-        self.ended = "" if self._room >= LEAST else TOO_SMALL
+        self._fixed = self._llm.count(self._asked) + FRAME + self._limit
+        self.ended = self._cannot_begin()
+
+    def _cannot_begin(self) -> str:
+        if self._room < LEAST:
+            return TOO_SMALL
+        return "" if self._spend.tokens >= self._fixed + LEAST else TOO_LITTLE
 
     async def read(self, scope: Scope) -> None:
         """Read what is unread of a user. Once a night has ended, this does nothing."""
@@ -177,6 +186,8 @@ class Night:
     async def _portion(self, scope: Scope, portion: Portion) -> int:
         """Read the portion or its beginning; how many of its messages are dealt with."""
         asked = requests(portion, self._room, self._llm.count)
+        if self._is_too_dear(asked):
+            return await self._smaller(scope, portion, TOO_DEAR)
         if await self._unread.begin(scope, portion) > DEATHS:
             await self._fail(scope, portion, DIED)
             return len(portion.messages)
@@ -196,6 +207,12 @@ class Night:
             await self._fail(scope, portion, _WHY.get(error.kind, _WHY["malformed"]))
             return len(portion.messages)
         return await self._kept(scope, portion, answer)
+
+    def _is_too_dear(self, asked: Sequence[Request]) -> bool:
+        """Whether a whole night's budget may not suffice for these requests."""
+        calls, tokens = self._at_first
+        needed = sum(self._fixed + self._llm.count(request.data) for request in asked)
+        return len(asked) > calls or needed > tokens
 
     async def _smaller(self, scope: Scope, portion: Portion, reason: str) -> int:
         """Half of a portion that is too large; one message that is has failed."""

@@ -136,10 +136,11 @@ async def read(
     *scopes: Scope,
     now: datetime = NIGHT,
     calls: int = 1_000,
+    tokens: int = 1_000_000,
 ) -> Reading:
     """A night's reading for these users."""
     unread = Unread(journal, lambda: now, lambda: None)
-    spend = Spend(calls=calls, tokens=1_000_000)
+    spend = Spend(calls=calls, tokens=tokens)
     night = Night(Reader(llm, Registry.default(), unread, spend), now)
     for scope in scopes:
         await night.read(scope)

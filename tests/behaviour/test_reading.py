@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from consolidation import Report, consolidate
-from consolidation.reading import DEATHS, DIED, TOO_SMALL
+from consolidation.reading import DEATHS, DIED, TOO_DEAR, TOO_LITTLE, TOO_SMALL
 from memory import Memory
 from memory.errors import LLMError, LLMMalformed, LLMRefused, LLMTruncated, LLMUnavailable
 from memory.journal import Journal
@@ -249,6 +249,39 @@ async def test_a_night_ends_with_its_budget_and_the_next_goes_on(
     assert len(llm.asked) == 3
 
 
+async def test_what_alone_needs_more_than_a_nights_budget_does_not_end_every_night(
+    journal: Journal, scope: Scope
+) -> None:
+    long = "Box 1 holds a lamp. " + "The harbour was full of boats again. " * 1_500
+    ids = await record(journal, scope, "a", long)
+    ids += await record(journal, scope, "b", "Box 2 holds a rope")
+    llm = ListingLLM(boxes)
+    reading = await read(journal, llm, scope, calls=2)
+    assert (reading.read, reading.failed, reading.waiting, reading.ended) == (1, 1, 0, "")
+    assert await sources(journal, scope) == ids[1:]
+    assert len(llm.asked) == 1
+    (row,) = await Retries(journal, READ).all(scope=scope)
+    assert (row.item, row.reason) == (ids[0], TOO_DEAR)
+    reading = await read(journal, llm, scope, now=NIGHT + DAY, calls=20)
+    assert (reading.read, reading.failed) == (1, 0)
+    assert "Box 1 holds a lamp" in llm.asked[1]
+
+
+async def test_a_budget_of_few_tokens_asks_about_less_at_once_and_one_of_next_to_none_is_a_problem(
+    journal: Journal, scope: Scope
+) -> None:
+    ids = await record(journal, scope, "s", *(f"Box {n} holds a lamp" for n in range(100)))
+    llm = ListingLLM(boxes)
+    reading = await read(journal, llm, scope, tokens=4_000)
+    assert (reading.read, reading.failed) == (100, 0)
+    assert max(data.count(" holds ") for data in llm.asked) < 40
+    assert await sources(journal, scope) == sorted(ids)
+    asked = len(llm.asked)
+    await record(journal, scope, "s", "Box 100 holds a rope")
+    reading = await read(journal, llm, scope, tokens=2_000)
+    assert (reading.ended, reading.waiting, len(llm.asked)) == (TOO_LITTLE, 1, asked)
+
+
 async def test_a_night_without_anything_new_asks_nothing(journal: Journal, scope: Scope) -> None:
     await record(journal, scope, "s", *BOXES)
     llm = ListingLLM(boxes)
@@ -347,6 +380,25 @@ async def test_a_model_that_is_gone_is_a_problem_of_the_night_and_of_nobody(
         assert "the language model did not answer" in report.problems[0]
         assert report.reading is not None
         assert report.reading.usage.failures == {"unavailable": 1}
+
+
+async def test_an_error_of_a_models_own_making_does_not_end_the_night_for_the_others(
+    urls: dict[str, str], clock: Clock, scope: Scope
+) -> None:
+    def script(data: str) -> list[dict[str, Any]]:
+        if "POISON" in data:
+            raise RuntimeError("sk-secret")
+        return boxes(data)
+
+    async with memory_at(urls, clock, scope, ListingLLM(script)) as memory:
+        await memory.user("ada").session("s").record(user="Box 7 holds POISON")
+        await memory.user("bob").session("s").record(user="Box 8 holds a rope")
+        report = await consolidate(memory, now=clock.now)
+        assert report.users == 2
+        assert report.reading is not None
+        assert (report.reading.read, report.reading.failed) == (1, 1)
+        assert [fact.object for fact in await memory.user("bob").facts()] == ["a rope"]
+        assert "sk-secret" not in report.model_dump_json()
 
 
 async def test_people_are_told_what_a_night_has_read(
