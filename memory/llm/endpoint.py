@@ -174,7 +174,8 @@ class Endpoint:
             )
         if spend is not None:
             spend.take(question + limit)
-        tried = await self._tried(*asked, limit)
+        spare = self.window - question - limit
+        tried = await self._tried(*asked, limit, spare)
         used = self._used(tried, question, limit)
         if spend is not None:
             spend.settle(question + limit, used)
@@ -189,47 +190,52 @@ class Endpoint:
 
     def _used(self, tried: _Tried, question: int, limit: int) -> int:
         """Tokens that the call cost. An answer that never came may have cost all of them."""
+        lost = tried.lost * (question + limit)
         if tried.response is None:
-            return 0 if tried.free else question + limit
+            return lost
         usage = tried.response.usage
         asked = usage.input_tokens or question
         answered = usage.output_tokens or self.count(tried.response.text or "")
         self._input += asked
         self._output += answered
-        return asked + answered
+        return lost + asked + answered
 
-    async def _tried(self, instructions: str, data: str, limit: int) -> _Tried:
+    async def _tried(self, instructions: str, data: str, limit: int, spare: int) -> _Tried:
         """Asked until there is an answer, or no more sense in asking."""
         clock = asyncio.get_running_loop().time
-        ends: float | None = None
-        attempt = 0
+        await asyncio.sleep(self._pace.turn(clock()))
+        ends = clock() + self._asking.timeout.total_seconds()
+        attempt = lost = 0
         while True:
-            await asyncio.sleep(self._pace.turn(clock()))
-            ends = ends or clock() + self._asking.timeout.total_seconds()
             self._calls += 1
-            tried = await self._once(instructions, data, limit, ends)
-            if tried.refused_setting:
-                continue  # at once, without it: this was no failure of the endpoint
-            if tried.again is None or attempt >= self._asking.retries:
+            settings = self._request.settings(limit, spare)
+            tried = await self._once(instructions, data, settings, ends)
+            lost += tried.response is None and not tried.free
+            tried = tried._replace(lost=lost)
+            if not tried.refused_setting:  # that was no failure of the endpoint
+                if tried.again is None or attempt >= self._asking.retries:
+                    return tried
+                rest = pause(attempt, tried.again.wanted, random.random())
+                if not await _slept(rest.total_seconds(), ends):
+                    return tried
+                attempt += 1
+            if not await _slept(self._pace.turn(clock()), ends):
                 return tried
-            rest = pause(attempt, tried.again.wanted, random.random())
-            if clock() + rest.total_seconds() >= ends:
-                return tried
-            await asyncio.sleep(rest.total_seconds())
-            attempt += 1
 
-    async def _once(self, instructions: str, data: str, limit: int, ends: float) -> _Tried:
+    async def _once(
+        self, instructions: str, data: str, settings: ModelSettings, ends: float
+    ) -> _Tried:
         """One request; what it came to, without what the drivers said about it."""
         try:
             async with asyncio.timeout_at(ends):
-                return _Tried(await self._request.send(instructions, data, limit))
+                return _Tried(await self._request.send(instructions, data, settings))
         except TimeoutError:
             seconds = self._asking.timeout.total_seconds()
             why = f"no answer within {seconds:g} s"
             return _Tried(failure=LLMUnavailable(f"{self.identity}: {why}"))
         except ModelHTTPError as error:
-            if self._request.does_without(error):
-                return _Tried(refused_setting=True)
+            if self._request.does_without(error, settings):
+                return _refused_request(self.identity, error)._replace(refused_setting=True)
             return _refused_request(self.identity, error)
         except ContentFilterError:
             return _Tried(failure=LLMRefused(f"{self.identity} declined"))
@@ -252,13 +258,23 @@ class _Again(NamedTuple):
     wanted: timedelta | None = None
 
 
+async def _slept(seconds: float, ends: float) -> bool:
+    """Wait so long; False, at once, where that would be beyond the end."""
+    if asyncio.get_running_loop().time() + seconds >= ends:
+        return False
+    await asyncio.sleep(seconds)
+    return True
+
+
 class _Tried(NamedTuple):
-    """What an attempt came to. `free`: it certainly cost no tokens."""
+    """What an attempt came to. `free`: it certainly cost no tokens; `lost` are the attempts of the
+    call, this one included, that may have cost all of theirs for nothing."""
 
     response: ModelResponse | None = None
     failure: LLMError | None = None
     again: _Again | None = None
     free: bool = False
+    lost: int = 0
     refused_setting: bool = False
 
 
@@ -293,26 +309,26 @@ class _Request:
     def __init__(self, model: Model, *, old_limit: bool) -> None:
         self._model = model
         self._old_limit = old_limit
-        self._may_be_renamed = old_limit
         self._temperature = True
         self._room = THINKING_ROOM if model.profile.get("thinking_always_enabled") else 0
 
-    async def send(self, instructions: str, data: str, limit: int) -> ModelResponse:
+    async def send(self, instructions: str, data: str, settings: ModelSettings) -> ModelResponse:
         question = ModelRequest(parts=[UserPromptPart(data)], instructions=instructions)
         return await model_request(
-            self._model, [question], model_settings=self._settings(limit), instrument=False
+            self._model, [question], model_settings=settings, instrument=False
         )
 
-    def does_without(self, error: ModelHTTPError) -> bool:
-        """Whether the endpoint refused one setting by name, which will be left out from now on."""
+    def does_without(self, error: ModelHTTPError, sent: ModelSettings) -> bool:
+        """Whether the endpoint refused one setting by name that was sent to it. It will be left out
+        from now on; other requests may have learnt that already, and not this one."""
         if error.status_code not in (400, 422):
             return False
         said = str(error.body)
-        if self._temperature and "temperature" in said:
+        if "temperature" in sent and "temperature" in said:
             self._temperature = False
             return True
-        if self._may_be_renamed and "max_tokens" in said and "max_completion_tokens" in said:
-            self._old_limit = self._may_be_renamed = False
+        if "extra_body" in sent and "max_tokens" in said and "max_completion_tokens" in said:
+            self._old_limit = False
             return True
         return False
 
@@ -325,8 +341,9 @@ class _Request:
         ):
             self._room = THINKING_ROOM
 
-    def _settings(self, limit: int) -> ModelSettings:
-        most = limit + self._room
+    def settings(self, limit: int, spare: int) -> ModelSettings:
+        """For an answer of `limit` tokens, with `spare` more at most to think before it."""
+        most = limit + min(self._room, spare)
         settings = ModelSettings(max_retries=0, thinking=False)
         if self._old_limit:
             settings["extra_body"] = {"max_tokens": most}

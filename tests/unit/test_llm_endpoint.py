@@ -25,6 +25,7 @@ from memory.errors import (
 )
 from memory.llm import LanguageModel, Spend, open_llm
 from memory.llm.base import Answered
+from memory.llm.endpoint import FRAMING
 from memory.models import Value
 from memory.settings import Settings
 from tests.llm_endpoint import (
@@ -295,6 +296,40 @@ async def test_a_setting_that_the_endpoint_refuses_is_left_out_from_then_on(
     assert llm_endpoint.requests[-1].body["max_completion_tokens"] == 100
 
 
+async def test_a_setting_that_is_refused_to_several_at_once_fails_none_of_them(
+    llm_endpoint: LLMEndpoint,
+) -> None:
+    def picky(asked: Any) -> Answer:
+        if "temperature" in asked.body:
+            return failing(400, says="Unsupported value: 'temperature'")
+        if "max_tokens" in asked.body:
+            return failing(400, says="'max_tokens' is not supported: use 'max_completion_tokens'")
+        return Answer("Tea.")
+
+    llm_endpoint.always(picky)
+    llm_endpoint.hold()
+    async with opened(llm_endpoint.settings(), llm_retries=0) as model:
+        calls = asyncio.gather(*(ask(model) for _ in range(4)))
+        await llm_endpoint.asked(4)
+        llm_endpoint.release()
+        assert await calls == ["Tea."] * 4
+
+
+async def test_room_to_think_is_taken_from_what_the_window_has_left(
+    llm_endpoint: LLMEndpoint,
+) -> None:
+    llm_endpoint.then(cut("<think>Well, Ada likes"), "<think>Well.</think>\nTea.")
+    async with opened(llm_endpoint.settings(), llm_window=1_000) as model:
+        with pytest.raises(LLMTruncated):
+            await ask(model)
+        assert await ask(model) == "Tea."
+        question = model.count("Say it shorter.") + model.count("Ada likes tea.")
+
+    limit = llm_endpoint.requests[1].limit
+    assert limit is not None
+    assert 900 < limit <= 1_000 - question
+
+
 async def test_a_model_that_thinks_aloud_is_given_room_for_it(llm_endpoint: LLMEndpoint) -> None:
     llm_endpoint.then(cut("<think>Well, Ada likes"), "<think>Well.</think>\nTea.")
     async with opened(llm_endpoint.settings()) as model:
@@ -332,6 +367,18 @@ async def test_a_job_pays_what_was_used_and_stops_when_nothing_is_left(
         with pytest.raises(LLMSpent):
             await ask(model, spend=spend)
     assert len(llm_endpoint.requests) == 2
+
+
+async def test_each_attempt_that_may_have_cost_something_is_paid_for(
+    llm_endpoint: LLMEndpoint,
+) -> None:
+    llm_endpoint.then(raw("no answer"), failing(503), Answer("Tea.", tokens=(40, 10)))
+    spend = Spend(calls=2, tokens=1_000)
+    async with opened(llm_endpoint.settings(), llm_retries=2) as model:
+        await ask(model, spend=spend)
+        question = model.count("Say it shorter.") + model.count("Ada likes tea.") + FRAMING
+
+    assert spend.tokens == 1_000 - (question + 100) - 50
 
 
 async def test_a_refusal_costs_what_it_used(llm_endpoint: LLMEndpoint) -> None:
@@ -425,6 +472,18 @@ async def test_a_redirect_is_not_followed(
 
         assert len(llm_endpoint.requests) == 1
         assert elsewhere.requests == []
+
+
+async def test_a_turn_that_comes_after_the_call_has_to_end_is_not_waited_for(
+    llm_endpoint: LLMEndpoint,
+) -> None:
+    llm_endpoint.always(failing(503))
+    changes = {"llm_requests_per_minute": 1, "llm_timeout": 20, "llm_retries": 2}
+    async with opened(llm_endpoint.settings(), **changes) as model:
+        with pytest.raises(LLMUnavailable, match="503"):
+            await ask(model)
+
+    assert len(llm_endpoint.requests) == model.usage.calls == 1
 
 
 async def test_requests_are_spread_over_the_minute(
