@@ -152,10 +152,10 @@ async def test_everything_derived_is_made_again_from_what_was_kept(
 ) -> None:
     """evidence.rebuild_from_retained"""
     token, place, turn = (f"zq{secrets.token_hex(6)}" for _ in range(3))
-    question = "What is the passphrase of the boathouse, and where do I live?"
+    question = "Which mooring has the boathouse, and where do I live?"
     async with open_memory() as memory:
         user = memory.user(scope.user)
-        await say(user, f"The passphrase of the boathouse is {token}.", f"I live in {place}.")
+        await say(user, f"The boathouse has the mooring {token}.", f"I live in {place}.")
         await user.session("now").record(user=f"My ticket is {turn}.", assistant="Noted.")
         assert await memory.settled(PATIENCE)
         before = await user.session("now").build_context(question)
