@@ -57,5 +57,7 @@ def _check_url(url: str | None) -> None:
         ok = False
     if not ok:
         raise ConfigurationError("TRIMEM_LLM_URL must begin with http:// or https:// and a host")
+    if parts.query or parts.fragment:
+        raise ConfigurationError("TRIMEM_LLM_URL holds more than a path: requests are added to it")
     if parts.username or parts.password:  # drivers write the URL of each request to their logs
         raise ConfigurationError("TRIMEM_LLM_URL holds a login; TRIMEM_LLM_API_KEY is the place")

@@ -516,6 +516,7 @@ async def test_requests_are_spread_over_the_minute(
         ({"llm": "openai:m", "llm_url": "http://"}, "TRIMEM_LLM_URL"),
         ({"llm": "openai:m", "llm_url": "http://host:port"}, "TRIMEM_LLM_URL"),
         ({"llm": "openai:m", "llm_url": "http://ada:hush@host/v1"}, "TRIMEM_LLM_API_KEY"),
+        ({"llm": "openai:m", "llm_url": "http://host/v1?key=hush"}, "TRIMEM_LLM_URL"),
     ],
 )
 async def test_settings_that_name_no_model_are_refused_when_it_is_opened(
