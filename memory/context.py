@@ -50,11 +50,14 @@ from memory.models import (
     Window,
 )
 from memory.prefix import MEMORY_HEAD, PINNED_HEAD, SUMMARY_HEAD, SUMMARY_ID, Kind, Previous, prefix
+from memory.providers.wire import Ids
 from memory.questions import asks
 from memory.recall import excerpt, is_small_talk, same_words
 from memory.text import is_blank
 from memory.tokens import TokenCounter
 from memory.turns import INSTRUCTIONS, Before, Count, History, Turns, is_mid_turn
+
+M = TypeVar("M", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +100,11 @@ def assemble(parts: ContextParts, *, counter: TokenCounter) -> Context:
     there is neither a message nor anything in the window; InvalidInput for a result without its
     call, for tools that are no JSON, and for a reserve below 0.
     """
-    parts = replace(parts, message=_sendable(parts.message))
+    window, message = _addressed_all(parts.window, parts.message)
+    parts = replace(parts, message=message)
     count = _remembering(counter)
     fixed = _Fixed.of(parts, counter, count)
-    history = conversation.history(_addressed_all(parts.window), parts.message)
+    history = conversation.history(window, message)
     wanted = _Candidates.of(parts, history, counter)
     sections = _shared_out(parts, history, wanted, parts.budget - fixed.needed(parts), count)
 
@@ -396,17 +400,49 @@ def _shortened_to(room: int, text: str, cost: Callable[[str], int]) -> str:
 # --- turns -------------------------------------------------------------------------------------
 
 
-def _sendable(message: Message | None) -> Message | None:
-    """The message as it is sent: under a name that providers take, without what is empty in it."""
-    return None if message is None else conversation.ready(_addressed(message)) or message
+def _addressed_all(window: Window, message: Message | None) -> tuple[Window, Message | None]:
+    """The window, and the message without what is empty in it, as they are sent."""
+    ids = _CallIds()
+    messages = tuple(ids.in_place(_addressed(each)) for each in window.messages)
+    if any(each is not given for each, given in zip(messages, window.messages, strict=True)):
+        window = window.model_copy(update={"messages": messages})
+    if message is None:
+        return window, None
+    message = ids.in_place(_addressed(message))
+    return window, conversation.ready(message) or message
 
 
-def _addressed_all(window: Window) -> Window:
-    if all(message is _addressed(message) for message in window.messages):
-        return window
-    return window.model_copy(
-        update={"messages": tuple(_addressed(message) for message in window.messages)}
-    )
+class _CallIds:
+    """Ids of calls as they are sent: no two calls have the same, because providers refuse that, and
+    some give the same ids (`call_0`) in every turn. A result has that of the newest call before it.
+    """
+
+    def __init__(self) -> None:
+        self._ids = Ids(_CALL_ID)
+        self._sent: dict[str, str] = {"": ""}  # a call without an id is left out later
+
+    def in_place(self, message: M) -> M:
+        if message.tool_calls:
+            own = dict.fromkeys(call.id for call in message.tool_calls if call.id)
+            self._sent |= {given: self._ids.of(given) for given in own}
+            calls = tuple(_with_id(call, self._sent[call.id]) for call in message.tool_calls)
+            return message if calls == message.tool_calls else _with(message, tool_calls=calls)
+        given = message.tool_call_id
+        if given is None:
+            return message
+        sent = self._sent.get(given) or self._ids.of(given)  # that of no call, if there was none
+        return message if sent == given else _with(message, tool_call_id=sent)
+
+
+_CALL_ID: Final = re.compile(r"[\x21-\x7e]{1,40}")
+
+
+def _with_id(call: ToolCall, id: str) -> ToolCall:
+    return call if call.id == id else call.model_copy(update={"id": id})
+
+
+def _with(message: M, **changed: object) -> M:
+    return message.model_copy(update=changed)
 
 
 def _turn_items(turns: Turns, count: Count) -> list[Item]:
@@ -870,8 +906,6 @@ def _prefix(
 
 _UNFIT_FOR_NAME: Final = re.compile(r"[\s<|\\/>]+")
 
-M = TypeVar("M", bound=Message)
-
 
 def _addressed(message: M) -> M:
     """The message under a name that providers take (OpenAI refuses white space and `<|\\/>`), and
@@ -882,7 +916,7 @@ def _addressed(message: M) -> M:
     calls = tuple(_spelt_out(call) for call in message.tool_calls)
     if (name, calls) == (message.name, message.tool_calls):
         return message
-    return message.model_copy(update={"name": name, "tool_calls": calls})
+    return _with(message, name=name, tool_calls=calls)
 
 
 def _spelt_out(call: ToolCall) -> ToolCall:

@@ -6,7 +6,6 @@ aware and in UTC. `to_json` gives what `memory.codec.encode` takes; `from_json` 
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -27,6 +26,7 @@ from pydantic import (
 from memory.errors import EmptyInput, InvalidInput, InvalidScope
 from memory.explain import explain
 from memory.providers import anthropic_request, openai_request
+from memory.providers.parts import is_blank, says_nothing
 from memory.times import as_utc, iso
 
 if TYPE_CHECKING:  # it is made of models
@@ -182,10 +182,8 @@ class Message(Value):
         if self.tool_calls or self.role is Role.TOOL:
             return False
         if isinstance(self.content, str) or self.content is None:
-            return _is_white(self.content or "")
-        return _is_white(self.text) and all(
-            part.get("type") in (None, "text") for part in self.content
-        )
+            return is_blank(self.content or "")
+        return all(map(says_nothing, self.content))
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
@@ -232,11 +230,6 @@ class Message(Value):
         if self.is_empty:
             raise EmptyInput(f"the {self.role.value} message is empty")
         return self
-
-
-def _is_white(text: str) -> bool:
-    """Only white space, and characters that only shape others, such as U+200B."""
-    return all(c.isspace() or unicodedata.category(c) == "Cf" for c in text)
 
 
 def _flat_call(call: Any) -> Any:

@@ -9,6 +9,10 @@ reached. Text is always plain text here: `<|endoftext|>` in a message is thirtee
 Long texts are counted in slices of SLICE characters and added up. That over-counts by about
 0.01 %, the safe side of a budget, and keeps away from a stack overflow in the encoder that a
 million spaces provoke.
+
+A message counts what it is in the shape in which it takes most: `memory.providers` writes it for
+OpenAI and for Anthropic, and what either puts in (a name before what is said, an id that stands for
+one that is refused, words for what cannot be shown) is in the count.
 """
 
 from __future__ import annotations
@@ -17,11 +21,13 @@ import base64
 import gzip
 import hashlib
 import importlib.resources
+import json
 import re
 import threading
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +37,12 @@ from pydantic import JsonValue
 from tiktoken import Encoding
 
 from memory import codec
-from memory.models import JsonObject, Message
+from memory.errors import InvalidInput
+from memory.models import JsonObject, Message, Role
+from memory.providers.anthropic import anthropic_tool, input_of
+from memory.providers.openai import openai_tool
+from memory.providers.parts import Media, part_of, text_of
+from memory.providers.wire import STAND_IN, compact, listed, tool_name
 
 SLICE = 50_000
 """Characters that are encoded in one go."""
@@ -41,8 +52,9 @@ PER_MESSAGE = 4
 
 As in OpenAI's cookbook, "How to count tokens with tiktoken"."""
 
-PER_NAME = 1
-"""Tokens beside a speaker's name. Same source."""
+PER_NAME = 2
+"""Tokens beside a speaker's name: a colon and a space before what is said, as for Anthropic. The
+same source spends one for OpenAI."""
 
 PER_TOOL_CALL = 8
 """Tokens around the id, name and arguments of one tool call. No provider publishes the number;
@@ -54,17 +66,30 @@ twelve to close them all, and less inside than JSON does. What a provider adds o
 tools at all (Anthropic: some 350 tokens) is the provider's, and not counted."""
 
 IMAGE_LOW = 85
-"""Tokens of an image whose `detail` is "low" (OpenAI's vision guide, 512 px models)."""
+"""Tokens of an image whose `detail` is "low" (OpenAI's vision guide, 512 px models). Only OpenAI
+has a low detail: for a model that is not OpenAI's such an image counts as any other."""
 
-IMAGE = 1_445
-"""Tokens of any other image: 85 + 8 tiles of 170, the most that the same guide's rule can give
-(an image is first scaled into 2048 x 2048, then to 768 on its shorter side)."""
+IMAGE = 1_600
+"""Tokens of any other image: the most that Anthropic's rule gives (an image is first scaled to
+about 1.15 megapixels, and a token is 750 pixels). OpenAI's gives at most 1,445: 85 + 8 tiles of
+170 (scaled into 2048 x 2048, then to 768 on the shorter side)."""
 
 AUDIO = 1_500
 """Tokens of a piece of audio: two and a half minutes at ten tokens a second."""
 
 ATTACHMENT = 2_000
 """Tokens of a document, video or other file that is not text."""
+
+AROUND_A_RESULTS_PICTURE = 64
+"""Tokens of the words around what a tool shows: OpenAI takes no pictures from tools, so that they
+follow in a message of their own."""
+
+INSTEAD_OF_A_PART = 6
+"""Tokens of the words around the name of a part that cannot be shown."""
+
+INSTEAD_OF_A_RESULT = 28
+"""Tokens around a call among the parts of content, beside PER_TOOL_CALL: it may have no result, and
+is told so in a message; and its id may be another one."""
 
 REMEMBERED_TEXTS = 4_096
 """Texts whose counts a counter keeps: a window's messages are counted at every turn."""
@@ -166,7 +191,7 @@ class TokenCounter:
         self._problem = ""
         self._loaded: Encoding | None = None
         self._remembered = lru_cache(maxsize=REMEMBERED_TEXTS)(self._count_exactly)
-        self._remembered_tools = lru_cache(maxsize=REMEMBERED_TOOLS)(self._count_exactly)
+        self._remembered_tools = lru_cache(maxsize=REMEMBERED_TOOLS)(self._in_longest_shape)
 
     @property
     def exact(self) -> bool:
@@ -190,33 +215,37 @@ class TokenCounter:
         """How many tokens this message is in a request: its content and what goes around it.
 
         Text and tool calls count with the characters they have, arguments with those that their
-        JSON stands for, because that is how they are sent. Images, audio and files count by
-        fixed rules (IMAGE_LOW, IMAGE, AUDIO, ATTACHMENT), whatever their bytes. `metadata` and
-        `event_time` are not sent and do not count.
+        JSON stands for, because that is how they are sent. Images, audio and files that are no
+        text count by fixed rules (IMAGE_LOW, IMAGE, AUDIO, ATTACHMENT), whatever their bytes.
+        `metadata` and `event_time` are not sent and do not count.
         """
         tokens = PER_MESSAGE
         if isinstance(message.content, str):
             tokens += self.count(message.content)
         else:
-            tokens += sum(map(self._part, message.content or ()))
+            for part in message.content or ():
+                tokens += self._part(part)
+                if message.role is Role.TOOL and _is_media(part):
+                    tokens += AROUND_A_RESULTS_PICTURE
         if message.name is not None:
             tokens += PER_NAME + self.count(message.name)
         if message.tool_call_id is not None:
-            tokens += self.count(message.tool_call_id)
+            tokens += self._call_id(message.tool_call_id)
         for call in message.tool_calls:
-            arguments = codec.unescaped(call.arguments)
-            tokens += PER_TOOL_CALL + sum(map(self.count, (call.id, call.name, arguments)))
+            tokens += PER_TOOL_CALL + self._call_id(call.id)
+            tokens += max(self.count(call.name), self.count(tool_name(call.name, 128)))
+            tokens += self._arguments(call.arguments)
         return tokens
 
     def tool(self, definition: JsonObject) -> int:
         """How many tokens the definition of a tool is in a request, in any provider's shape.
 
-        Its canonical JSON counts, which no provider's own form of it is known to exceed. Raises
-        InvalidInput for what is no JSON.
+        Its canonical JSON counts, in the longest of the shapes it can have, which no provider's
+        own form of it is known to exceed. Raises InvalidInput for what is no JSON.
         """
         text = codec.encode(definition).decode("utf-8", "surrogatepass")
-        if self._encoding() is None or len(text) > SLICE:
-            return PER_TOOL + self.count(text)
+        if self._encoding() is None:
+            return PER_TOOL + self._in_longest_shape(text)
         return PER_TOOL + self._remembered_tools(text)
 
     def clip(self, text: str, tokens: int) -> str:
@@ -290,10 +319,32 @@ class TokenCounter:
         return 0, len(piece)
 
     def _part(self, part: JsonObject) -> int:
-        return sum(
+        """Of a part of content; of one that is not known, as much as the words that say so."""
+        if self._guesses and part.get("type") in _IMAGE_PARTS:
+            return IMAGE
+        known = _known_part(part) is not None
+        return (0 if known else INSTEAD_OF_A_PART) + sum(
             self.count(text_or_tokens) if isinstance(text_or_tokens, str) else text_or_tokens
             for text_or_tokens in _contents(part)
         )
+
+    def _call_id(self, id: str) -> int:
+        """Of the id, or of what stands for one that a provider refuses."""
+        tokens = self.count(id)
+        return tokens if _TAKEN_BY_ALL.fullmatch(id) else max(tokens, STAND_IN)
+
+    def _arguments(self, arguments: str) -> int:
+        """Of a call's arguments as the text that they are, or as the object that is sent."""
+        text, sent = codec.unescaped(arguments), compact(input_of(arguments))
+        return self.count(text) if text == sent else max(self.count(text), self.count(sent))
+
+    def _in_longest_shape(self, definition: str) -> int:
+        tool: JsonObject = json.loads(definition)
+        shapes = [definition]
+        for shaped in (openai_tool, anthropic_tool):
+            with suppress(InvalidInput):  # the provider does not have it
+                shapes.append(codec.encode(shaped(tool)).decode("utf-8", "surrogatepass"))
+        return max(map(self.count, shapes))
 
 
 # --- names and ranks ---------------------------------------------------------------------------
@@ -362,6 +413,9 @@ def _estimate(text: str) -> int:
 
 # --- content parts -----------------------------------------------------------------------------
 
+_TAKEN_BY_ALL = re.compile(r"[a-zA-Z0-9_-]{1,40}")
+"""Ids of calls that no provider refuses."""
+
 _TEXT_PARTS = {
     "text": "text",
     "input_text": "text",
@@ -373,8 +427,6 @@ _FIXED_PARTS = {
     "input_audio": AUDIO,
     "audio": AUDIO,
     "audio_url": AUDIO,
-    "file": ATTACHMENT,
-    "input_file": ATTACHMENT,
     "video": ATTACHMENT,
     "video_url": ATTACHMENT,
 }
@@ -397,6 +449,9 @@ def _contents(part: JsonObject) -> Iterator[str | int]:
             if known is not None:
                 yield from known
                 continue
+            if str(value.get("type", "")).endswith("tool_result"):
+                shown = sum(map(_is_media, listed(value.get("content"))))
+                yield PER_TOOL_CALL + STAND_IN + shown * AROUND_A_RESULTS_PICTURE
             yield from value
             waiting.extend(value.values())
         elif isinstance(value, str):
@@ -414,16 +469,33 @@ def _known_part(part: Mapping[str, JsonValue]) -> tuple[str | int, ...] | None:
         return (text,)
     if kind in _IMAGE_PARTS:
         return (IMAGE_LOW if _detail(part) == "low" else IMAGE,)
+    if kind in ("document", "file", "input_file") and not _has_text_source(part):
+        return (_text_of_file(part) or ATTACHMENT, *map(str, _beside_a_document(part)))
     if kind in _FIXED_PARTS:
         return (_FIXED_PARTS[kind],)
-    if kind == "document" and not _has_text_source(part):
-        return (ATTACHMENT,)
     if kind.endswith("tool_use"):  # what it calls with is text, whatever it looks like
-        return (PER_TOOL_CALL, codec.encode(part).decode("utf-8", "surrogatepass"))
+        text = codec.encode(part).decode("utf-8", "surrogatepass")
+        named = (str(part.get("name", "")), str(part.get("id", "")))
+        return (PER_TOOL_CALL + INSTEAD_OF_A_RESULT, text, *named)
     result = part.get("content")
     if kind.endswith("tool_result") and isinstance(result, str):
-        return (PER_TOOL_CALL, str(part.get("tool_use_id", "")), result)
+        return (PER_TOOL_CALL + STAND_IN, str(part.get("tool_use_id", "")), result)
     return None
+
+
+def _is_media(part: JsonValue) -> bool:
+    return isinstance(part, dict) and isinstance(part_of(part), Media)
+
+
+def _text_of_file(part: Mapping[str, JsonValue]) -> str:
+    """What is sent of a file that is a text, even where it came encoded."""
+    file = part_of(dict(part))
+    return text_of(file) if isinstance(file, Media) else ""
+
+
+def _beside_a_document(part: Mapping[str, JsonValue]) -> Iterator[JsonValue]:
+    """What a document of Anthropic's says about itself."""
+    return (part[key] for key in ("title", "context") if key in part)
 
 
 def _has_text_source(part: Mapping[str, JsonValue]) -> bool:

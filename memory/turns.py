@@ -21,7 +21,8 @@ from typing import Final, NamedTuple, TypeVar
 from memory import window as windows
 from memory.errors import BudgetError, EmptyInput, InvalidInput
 from memory.fence import fence
-from memory.models import JsonObject, Message, RecordedMessage, Role, Window
+from memory.models import Message, RecordedMessage, Role, Window
+from memory.providers.parts import is_blank, says_nothing
 
 Count = Callable[[Message], int]
 M = TypeVar("M", bound=Message)
@@ -127,10 +128,10 @@ def ready(message: M) -> M | None:
     A result that is empty says so; a message that only calls has no content.
     """
     content = message.content
-    if isinstance(content, str) and content.strip():
+    if isinstance(content, str) and not is_blank(content):
         return message
     if isinstance(content, tuple):
-        parts = tuple(part for part in content if not _is_blank_text(part))
+        parts = tuple(part for part in content if not says_nothing(part))
         if parts:
             changed: M = message.model_copy(update={"content": parts})
             return message if len(parts) == len(content) else changed
@@ -139,11 +140,6 @@ def ready(message: M) -> M | None:
     if message.tool_calls:
         return message if content is None else message.model_copy(update={"content": None})
     return None
-
-
-def _is_blank_text(part: JsonObject) -> bool:
-    text = part.get("text")
-    return part.get("type") in (None, "text") and isinstance(text, str) and not text.strip()
 
 
 def key(message: Message) -> str | int:

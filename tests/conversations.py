@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from memory.codec import content_id
 from memory.models import Message, RecordedMessage, Role, ToolCall
+from memory.tokens import ATTACHMENT, AUDIO, IMAGE, IMAGE_LOW, TokenCounter
 
 FIRST_DAY = datetime(2026, 1, 2, 9, 0, tzinfo=UTC)
 
@@ -473,3 +474,59 @@ def _unsendable(request: Any) -> list[str]:
     except (TypeError, ValueError) as error:
         return [f"no JSON in UTF-8: {type(error).__name__}"]
     return []
+
+
+# --- what a request takes -----------------------------------------------------------------------
+#
+# Counted from what is sent, with nothing of `memory.tokens` but its tokenizer and what it states:
+# four tokens for a message, eight for a call, twelve for a tool, and the rules for what is no text.
+
+_NO_TEXT = {"image_url": IMAGE, "image": IMAGE, "input_audio": AUDIO, "file": ATTACHMENT}
+
+
+def tokens_of_request(request: Any, counter: TokenCounter) -> int:
+    """Tokens of a request in OpenAI's or Anthropic's shape."""
+    tokens = sum(12 + counter.count(_json(tool)) for tool in request.get("tools", ()))
+    if "system" in request:
+        tokens += 4 + _tokens_in(request["system"], counter)
+    for message in request["messages"]:
+        tokens += 4 + _tokens_in(message.get("content"), counter)
+        if "name" in message:
+            tokens += 1 + counter.count(message["name"])
+        tokens += counter.count(message.get("tool_call_id", ""))
+        for call in message.get("tool_calls", ()):
+            called = call["function"]
+            texts = (call["id"], called["name"], called["arguments"])
+            tokens += 8 + sum(map(counter.count, texts))
+    return tokens
+
+
+def _tokens_in(content: Any, counter: TokenCounter) -> int:
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
+    return sum(_tokens_of_block(block, counter) for block in blocks)
+
+
+def _tokens_of_block(block: Any, counter: TokenCounter) -> int:
+    kind = block["type"]
+    if kind == "image_url" and block["image_url"].get("detail") == "low":
+        return IMAGE_LOW
+    if kind in _NO_TEXT:
+        return _NO_TEXT[kind]
+    if kind in ("text", "refusal"):
+        return counter.count(block[kind])
+    if kind == "tool_use":
+        texts = (block["id"], block["name"], _json(block["input"]))
+        return 8 + sum(map(counter.count, texts))
+    if kind == "tool_result":
+        answered = counter.count(block["tool_use_id"])
+        return answered + _tokens_in(block.get("content"), counter)
+    if kind == "document":
+        source = block["source"]
+        about = sum(counter.count(block[key]) for key in ("title", "context") if key in block)
+        text = source["data"] if source["type"] == "text" else ""
+        return about + (counter.count(text) if text else ATTACHMENT)
+    raise AssertionError(f"not counted: {kind}")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -16,9 +16,13 @@ What is changed on the way, because the provider would refuse it:
   in a text in their place. Thinking is for the provider that thought it; others never see it.
 - OpenAI takes no pictures from tools: they follow the results, in a message of the user.
 - Anthropic has no system messages between others: all go to `system`, in their order.
-- Anthropic has no names of speakers: where several users speak, each text begins with the name.
+- Anthropic has no names of speakers: what a user says under a name begins with it. (Not only where
+  several speak: the second one to come would change all that was said before.)
 - Arguments of a call that are no JSON object stand whole, as text, under RAW_ARGUMENTS.
 - Cache marks that stood in stored parts are taken out: four are allowed, a history may bring more.
+
+What is put in here is counted before (memory/tokens.py), so that no request needs more tokens than
+the context that it is made of.
 """
 
 from __future__ import annotations

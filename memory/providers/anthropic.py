@@ -69,7 +69,7 @@ def anthropic_request(
     if not said:
         raise EmptyInput("no message has anything in it")
     system = [block for turn in turns if turn.role in INSTRUCTIONS for block in _system(turn)]
-    defined = [_tool(tool) for tool in tools]
+    defined = [anthropic_tool(tool) for tool in tools]
     if cache:
         _mark(defined, system, said, stable)
     request: JsonObject = {}
@@ -92,13 +92,12 @@ class _Block:
 
 def _blocks(turns: Sequence[Turn]) -> Iterator[_Block]:
     """All that users and assistants say, in order; the results right after their calls."""
-    several = len({turn.name for turn in turns if turn.role == "user" and turn.name}) > 1
     ids = Ids(_ID)
     for turn in turns:
         if turn.role in INSTRUCTIONS:
             continue
         parts = turn.parts
-        if several and turn.role == "user" and turn.name:
+        if turn.role == "user" and turn.name:
             parts = _introduced(" ".join(turn.name.split()), parts)
         for part in parts:
             for block in _part(turn.role, part):
@@ -106,7 +105,7 @@ def _blocks(turns: Sequence[Turn]) -> Iterator[_Block]:
         calls = [(ids.of(call.id), call) for call in turn.calls]
         for sent, call in calls:
             use: JsonObject = {"type": "tool_use", "id": sent, "name": tool_name(call.name, 128)}
-            yield _Block("assistant", turn.place, {**use, "input": _input(call.arguments)})
+            yield _Block("assistant", turn.place, {**use, "input": input_of(call.arguments)})
         for sent, call in calls:
             place = call.result.place if call.result else turn.place
             yield _Block("user", place, _result(sent, call))
@@ -229,7 +228,7 @@ def _taking_turns(said: Sequence[_Block]) -> list[JsonObject]:
 _RUN_BY_ANTHROPIC: Final = re.compile(r"[a-z_]+_\d{8}|mcp_toolset")
 
 
-def _tool(tool: Mapping[str, JsonValue]) -> JsonObject:
+def anthropic_tool(tool: Mapping[str, JsonValue]) -> JsonObject:
     if "input_schema" in tool or _RUN_BY_ANTHROPIC.fullmatch(string(tool.get("type"))):
         return dict(tool)
     defined = definition(tool, "Anthropic", "input_schema")
@@ -260,7 +259,7 @@ def _is_markable(block: JsonObject) -> bool:
     return block["type"] not in THINKING
 
 
-def _input(arguments: str) -> JsonObject:
+def input_of(arguments: str) -> JsonObject:
     """The arguments as an object. What is none, or would not come back whole, stays text."""
     try:
         value = json.loads(

@@ -41,7 +41,7 @@ def openai_request(
     if not written:
         raise EmptyInput("no message has anything in it")
     request: JsonObject = {"messages": list(written)}
-    if defined := [_tool(tool) for tool in tools]:
+    if defined := [openai_tool(tool) for tool in tools]:
         request["tools"] = list(defined)
     return sendable(request)
 
@@ -140,11 +140,11 @@ def _pictures(call: Call) -> list[JsonValue]:
     parts = call.result.parts if call.result else ()
     media = [part for part in parts if isinstance(part, Media) and not text_of(part)]
     shapes: list[JsonValue] = [shape for part in media if (shape := _media(part))]
-    name = tool_name(call.name, 64)
+    name = tool_name(call.name, 40)
     return [{"type": "text", "text": f"[From the result of {name}:]"}, *shapes] if shapes else []
 
 
-def _tool(tool: Mapping[str, JsonValue]) -> JsonObject:
+def openai_tool(tool: Mapping[str, JsonValue]) -> JsonObject:
     kind = tool.get("type")
     if kind in ("function", "custom") and kind in tool:
         return {"type": kind, kind: tool[kind]}

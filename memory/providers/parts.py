@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
@@ -60,6 +61,8 @@ Part = Text | Refusal | Media | Native | Unknown
 
 
 _TEXTS: Final = ("text", "input_text", "output_text", None)
+_NAMED: Final = 60
+"""Characters of a name or an address that are shown of what cannot be shown itself."""
 _IMAGES: Final = ("image_url", "input_image", "image", "image_file")
 _FILES: Final = ("file", "input_file", "document")
 _SOUNDS: Final = ("input_audio", "audio", "audio_url")
@@ -221,9 +224,9 @@ def stand_in(part: Media | Native | Unknown) -> str:
     if not isinstance(part, Media):
         kind = part.kind if isinstance(part, Unknown) else part.block["type"]
         return f"[{kind}: not shown]"
-    words = [part.kind, repr(part.name) if part.name else ""]
+    words = [part.kind, repr(part.name[:_NAMED]) if part.name else ""]
     if not part.url.startswith("data:"):
-        words.append(f"at {part.url[:200]}" if part.url else "")
+        words.append(f"at {part.url[:_NAMED]}" if part.url else "")
     elif part.media_type or data_of(part.url).media_type:
         words.append(f"({part.media_type or data_of(part.url).media_type})")
     return f"[{' '.join(filter(None, words))}: not shown]"
@@ -240,7 +243,14 @@ def text_of(part: Media) -> str:
         parts = map(part_of, listed(source.get("content")))
         return "\n".join(part.text for part in parts if isinstance(part, Text))
     text = decoded(data_of(part.url))
-    return f"[{part.kind} {part.name!r}:]\n{text}" if text and part.name else text or ""
+    name = part.name[:_NAMED]
+    return f"[{part.kind} {name!r}:]\n{text}" if text and name else text or ""
+
+
+def says_nothing(part: Mapping[str, JsonValue]) -> bool:
+    """Whether it is a text in which nobody can see anything."""
+    is_text = part.get("type") in _TEXTS and ("type" in part or "text" in part)
+    return is_text and is_blank(string(part.get("text")))
 
 
 def is_blank(text: str) -> bool:

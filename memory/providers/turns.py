@@ -115,7 +115,7 @@ def _answered(turn: Turn, result: Result) -> Turn | None:
 
 
 def _told(result: Result) -> list[Part]:
-    return [Text(f"[The result of the call {result.call!r}, which is not shown:]"), *result.parts]
+    return [Text("[The result of a call that is not shown:]"), *result.parts]
 
 
 def _function_call(call: JsonObject) -> Call:
@@ -146,4 +146,4 @@ def _tool_use(block: JsonObject) -> Call:
 
 
 def no_result(call: Call) -> str:
-    return f"[No result was recorded for this call of {call.name or 'a tool'}.]"
+    return f"[No result was recorded for this call of {call.name[:64] or 'a tool'}.]"

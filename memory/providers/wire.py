@@ -24,15 +24,21 @@ class Ids:
     def __init__(self, accepted: re.Pattern[str]) -> None:
         self._accepted = accepted
         self._taken: set[str] = set()
+        self._times: dict[str, int] = {}
 
     def of(self, id: str) -> str:
-        """Itself where it can be; else a hash of it, and of how often it was there already."""
-        sent, times = id, 0
+        """Itself where it can be; else a short hash of it and of how often it was there already,
+        of STAND_IN characters."""
+        sent = id
         while sent in self._taken or not self._accepted.fullmatch(sent):
-            sent = f"call_{codec.content_id('call', id, str(times))}"
-            times += 1
+            times = self._times[id] = self._times.get(id, 0) + 1
+            sent = f"call_{codec.content_id('call', id, str(times))[:8]}"
         self._taken.add(sent)
         return sent
+
+
+STAND_IN: Final = 13
+"""Characters of an id that stands for another."""
 
 
 _UNFIT_FOR_TOOL: Final = re.compile(r"[^a-zA-Z0-9_-]")
@@ -71,6 +77,11 @@ def sendable(request: JsonObject) -> JsonObject:
 
 
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
+
+
+def compact(value: JsonValue) -> str:
+    """The JSON text without spaces, as it reaches a model."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def written(value: JsonValue) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,7 +31,7 @@ from memory.models import (
 )
 from memory.prefix import PINNED_HEAD, SUMMARY_HEAD, Previous
 from memory.tokens import PER_TOOL, TokenCounter
-from tests.conversations import check_anthropic, check_openai
+from tests.conversations import check_anthropic, check_openai, tokens_of_request
 from tests.policies import policies
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -604,6 +605,30 @@ def test_in_the_middle_of_a_turn_memory_stands_before_what_the_user_asked() -> N
     assert contents[-1] == "found"
 
 
+def test_no_two_calls_have_one_id_and_each_result_has_that_of_its_call() -> None:
+    held = window(
+        said(1, Role.USER, "first"),
+        said(2, Role.ASSISTANT, calls=["call_0", "call_1"]),
+        said(3, Role.TOOL, "one", to="call_0"),
+        said(4, Role.TOOL, "two", to="call_1"),
+        said(5, Role.USER, "second"),
+        said(6, Role.ASSISTANT, calls=["call_0"]),
+    )
+    answer = Message(role=Role.TOOL, content="three", tool_call_id="call_0")
+    for more, message in ((), answer), ((said(7, Role.TOOL, "three", to="call_0"),), None):
+        messages = build(window=window(*held.messages, *more), message=message).messages
+        calls = [call["id"] for each in messages for call in each.get("tool_calls", ())]
+        assert calls[:2] == ["call_0", "call_1"]
+        assert len(set(calls)) == 3
+        results = {
+            each["tool_call_id"]: each["content"] for each in messages if "tool_call_id" in each
+        }
+        assert results == dict(zip(calls, ("one", "two", "three"), strict=True))
+    stray = said(5, Role.TOOL, "of no call", to=calls[2])
+    dropped = build(window=window(*held.messages[:4], stray, held.messages[5])).dropped
+    assert [each.id for each in dropped] == ["m5"]
+
+
 def test_in_the_middle_of_a_turn_its_own_messages_must_fit() -> None:
     held = window(said(1, Role.USER, "word " * 900))
     with pytest.raises(BudgetError) as raised:
@@ -766,7 +791,7 @@ PARTS = st.lists(
     min_size=1,
     max_size=3,
 )
-BLANK = st.sampled_from(["", " ", "\n"])
+BLANK = st.sampled_from(["", " ", "\n", "\u200b"])
 CONTENT = st.one_of(TEXT, TEXT, PARTS)
 TOOLS = st.lists(
     st.sampled_from(["look_up", "write", "read"]).map(lambda name: tool(name, "About " * 5)),
@@ -876,6 +901,89 @@ def test_no_context_before_breaks_the_promises(
     assert context.messages[:same_messages] == earlier.messages[:same_messages]
 
 
+WORDS = base64.b64encode(b"many words " * 200).decode()
+STRANGE_PARTS = st.sampled_from(
+    [
+        IMAGE,
+        {"type": "image_url", "image_url": {"url": f"http://x.org/{'a b' * 90}", "detail": "high"}},
+        {"type": "file", "file": {"file_data": f"data:text/plain;base64,{WORDS}"}},
+        {"type": "file", "file": {"file_id": "f1", "filename": "a long name " * 300}},
+        {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "text/plain", "data": WORDS},
+        },
+        {
+            "type": "document",
+            "title": "On tea",
+            "context": "what it is about " * 90,
+            "source": {"type": "url", "url": "https://x.org/a.pdf"},
+        },
+        {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
+        {"type": "video_url", "video_url": {"url": "https://x.org/a.mp4"}},
+        {"type": "hologram"},
+        {"caption": "of no type"},
+        {"type": "input_text", "text": " "},
+        {"type": "refusal", "refusal": "No."},
+        {"type": "tool_use", "id": "a b", "name": "look_up", "input": {"q": '"'}},
+        {"type": "tool_use", "id": "t1", "name": "look_up", "input": {}},
+        {"type": "tool_result", "tool_use_id": "t1", "content": "found"},
+        {"type": "tool_result", "tool_use_id": "gone", "content": [IMAGE]},
+    ]
+)
+ARGUMENTS = st.sampled_from(
+    ["", " ", "[1]", '"' * 40, '{"a": [1e15, 1e15, 1e15]}', '{"q": "\\u5317"}']
+)
+CALL_IDS = st.sampled_from(["c1", "c1", "c2", "a b", "查询", "x" * 41, "functions.look_up:0"])
+
+
+@st.composite
+def strange_histories(draw: st.DrawFn) -> Window:
+    """What agents and frameworks leave behind: ids that come again or that no provider takes,
+    arguments that are no object, files that are texts, parts of every shape and of none."""
+    messages: list[RecordedMessage] = []
+
+    def add(role: Role, content: Any, **changed: Any) -> None:
+        message = said(len(messages) + 1, role, content, to=changed.get("tool_call_id"))
+        messages.append(message.model_copy(update=changed))
+
+    for kind in draw(st.lists(st.sampled_from("uacc"), max_size=12)):
+        content = draw(TEXT | st.lists(STRANGE_PARTS, min_size=1, max_size=3).map(tuple))
+        if kind == "u":
+            add(Role.USER, content, name=draw(st.sampled_from([None, "ada", "鲍勃", "A. B."])))
+        elif kind == "a":
+            add(Role.ASSISTANT, content)
+        else:
+            name = draw(st.sampled_from(["look_up", "", "查 询", " " * 70, "n" * 70]))
+            arguments = draw(ARGUMENTS)
+            ids = draw(st.lists(CALL_IDS, min_size=1, max_size=3, unique=True))
+            calls = tuple(ToolCall(id=id_, name=name, arguments=arguments) for id_ in ids)
+            add(Role.ASSISTANT, None, tool_calls=calls)
+            for id_ in draw(st.permutations(ids)):
+                add(Role.TOOL, content, tool_call_id=id_)
+    return window(*messages)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    held=strange_histories(),
+    tools=st.sampled_from([(), [{"name": "x"}], [tool("y"), {"type": "function", "name": "x"}]]),
+    budget=st.integers(60, 9_000),
+)
+def test_no_request_takes_more_tokens_than_the_context_that_it_is_made_of(
+    held: Window, tools: Sequence[JsonObject], budget: int
+) -> None:
+    context = built_or_refused(parts(window=held, tools=tools, budget=budget, reserve=0))
+    if context is None:
+        return
+    assert context.tokens.total <= budget
+    for request, problems in (
+        (context.openai(), check_openai(context.openai())),
+        (context.anthropic(), check_anthropic(context.anthropic())),
+    ):
+        assert problems == []
+        assert tokens_of_request(request, COUNTER) <= context.tokens.total
+
+
 def assert_kept(context: Context, given_parts: ContextParts) -> None:
     """What is promised of every context."""
     total = context.tokens.total
@@ -883,6 +991,8 @@ def assert_kept(context: Context, given_parts: ContextParts) -> None:
     assert_sound(context.messages)
     assert check_openai(context.openai()) == []
     assert check_anthropic(context.anthropic(cache=True)) == []
+    for request in (context.openai(), context.anthropic()):
+        assert tokens_of_request(request, COUNTER) + given_parts.reserve <= total
     roles = [message["role"] for message in context.messages]
     assert [n for n, role in enumerate(roles) if role in ("system", "developer")] in ([], [0])
     talk = [role for role in roles if role not in ("system", "developer")]

@@ -345,6 +345,12 @@ def test_an_id_that_anthropic_refuses_or_has_seen_is_another_one_the_same_in_cal
     assert blocks_of(for_anthropic(*turns, user("more")), "tool_use") == uses
 
 
+def test_one_id_for_very_many_calls_is_no_burden() -> None:
+    turns = [[assistant(None, ("c1", "search", "{}")), result("c1")] for _ in range(3_000)]
+    messages = for_anthropic(user(), *(message for turn in turns for message in turn))
+    assert len({use["id"] for use in blocks_of(messages, "tool_use")}) == 3_000
+
+
 def test_blank_texts_are_left_out_and_messages_that_hold_nothing_then() -> None:
     messages = for_anthropic(
         user("one"),
@@ -371,15 +377,14 @@ def test_the_user_speaks_first() -> None:
     assert len(for_anthropic(user(), assistant("Good morning."))) == 2
 
 
-def test_speakers_are_named_where_several_speak() -> None:
-    alone = for_anthropic(user("hi", name="ada"), assistant("Hello."), user("bye", name="ada"))
-    assert alone[0]["content"] == [text("hi")]
+def test_speakers_are_named_and_another_one_changes_nothing_that_was_said_before() -> None:
+    before = [user("hi", name="ada"), assistant("Hello.", name="robot")]
     several = for_anthropic(
-        user("hi", name="ada"),
-        assistant("Hello.", name="robot"),
+        *before,
         user([{"type": "image_url", "image_url": PNG_URL}], name="bob"),
         user("from nobody"),
     )
+    assert several[:2] == for_anthropic(*before)
     assert several[0]["content"] == [text("ada: hi")]
     assert several[1]["content"] == [text("Hello.")]
     assert [block.get("text") for block in several[2]["content"]] == ["bob:", None, "from nobody"]
@@ -405,7 +410,7 @@ def test_a_call_without_a_result_is_answered_and_a_result_without_its_call_is_to
     ]
     assert [block["text"] for block in answers["content"][1:]] == [
         "Well?",
-        "[The result of the call 'gone', which is not shown:]",
+        "[The result of a call that is not shown:]",
         "42",
     ]
     assert "42" in json.dumps(for_openai(*chat)[-1])
@@ -417,7 +422,7 @@ def test_a_second_result_of_a_call_is_told_and_a_tool_is_no_speaker() -> None:
     (_, _, answers) = for_anthropic(user("hi", name="ada"), call, result("c1", "first"), again)
     assert answers["content"] == [
         {"type": "tool_result", "tool_use_id": "c1", "content": [text("first")]},
-        text("[The result of the call 'c1', which is not shown:]"),
+        text("[The result of a call that is not shown:]"),
         text("second"),
     ]
 

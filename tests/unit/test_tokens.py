@@ -296,6 +296,30 @@ def test_files_of_every_kind_count_by_rule() -> None:
         assert COUNTER.message(user([part])) == PER_MESSAGE + expected
 
 
+def test_a_file_that_is_a_text_counts_as_the_text_that_is_sent() -> None:
+    words = "many words " * 3_000
+    data = base64.b64encode(words.encode()).decode()
+    document = {"type": "base64", "media_type": "text/plain", "data": data}
+    for part in (
+        {"type": "file", "file": {"file_data": f"data:text/plain;base64,{data}"}},
+        {"type": "input_file", "file_data": f"data:text/markdown;base64,{data}"},
+        {"type": "document", "source": document},
+    ):
+        assert COUNTER.message(user([part])) == PER_MESSAGE + COUNTER.count(words)
+    about = {
+        "type": "document",
+        "context": words,
+        "source": {"type": "url", "url": "https://x.org"},
+    }
+    assert COUNTER.message(user([about])) == PER_MESSAGE + tokens.ATTACHMENT + COUNTER.count(words)
+
+
+def test_low_detail_is_a_matter_of_openais_models() -> None:
+    low = user([{"type": "image_url", "image_url": {"url": "https://x.org", "detail": "low"}}])
+    assert TokenCounter("gpt-4o").message(low) == PER_MESSAGE + tokens.IMAGE_LOW
+    assert TokenCounter("claude-sonnet-4-5").message(low) == PER_MESSAGE + tokens.IMAGE
+
+
 def test_a_part_of_an_unknown_kind_counts_its_texts_and_its_files_by_rule() -> None:
     data = base64.b64encode(os.urandom(200_000)).decode()
     note = "the quick brown fox " * 30
