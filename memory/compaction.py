@@ -60,7 +60,7 @@ class Compactor:
     """Has a summariser that may fail fold what windows have no room for, for as long as it runs."""
 
     def __init__(self, journal: Journal, summariser: Summariser, clock: Clock) -> None:
-        self.retries = Retries(journal, JOB)
+        self.retries = Retries(journal, JOB, longest=LONGEST_PAUSE)
         self._journal = journal
         self._summariser = summariser
         self._clock = clock
@@ -111,8 +111,8 @@ class Compactor:
             try:
                 due = await self.retries.due(self._clock())
                 held |= {(retry.scope, retry.item) for retry in due}
-            except AgentMemoryError as error:
-                _log.warning("what is to be summarised could not be looked up: %s", error)
+            except Exception as error:  # whatever it is, it is looked up again
+                _log.warning("what is to be summarised could not be looked up: %s", _named(error))
             for scope, session in held:
                 self.request(scope, session)
             await asyncio.sleep(POLL.total_seconds())
@@ -123,7 +123,11 @@ class Compactor:
             self._asked_again.discard(wanted)
             try:
                 await self._attend_to(*wanted, windows)
-            except (AgentMemoryError, OSError):  # another process has it, or a store is silent
+            except (
+                Exception
+            ) as error:  # another process has it, a store is silent, or a bug of ours
+                if not isinstance(error, AgentMemoryError | OSError):
+                    _log.warning("a session could not be attended to: %s", _named(error))
                 self._asked_again.discard(wanted)
                 self._held.add(wanted)
             if wanted in self._asked_again:
@@ -136,7 +140,7 @@ class Compactor:
     async def _attend_to(self, scope: Scope, session: str, windows: Compactable) -> None:
         async with self._journal.lease(_lease(scope, session)):
             failed = await self.retries.of(scope, session)
-            if failed is not None and failed.retry_at and failed.retry_at > self._clock():
+            if failed is not None and not self.retries.is_due(failed, self._clock()):
                 return
             try:
                 while await windows.compact(scope, session, self._summariser):
@@ -157,6 +161,11 @@ class Compactor:
         again = now + pause(attempts, content_id(JOB, scope.tenant, scope.user, session))
         reason = _WHY.get(kind, "the summary could not be made")
         await self.retries.failed(scope, session, reason, now=now, retry_at=again)
+
+
+def _named(error: Exception) -> str:
+    """An error of ours by what it says, another by its kind: its text may hold anything."""
+    return str(error) if isinstance(error, AgentMemoryError) else type(error).__name__
 
 
 def pause(attempts: int, of: str) -> timedelta:

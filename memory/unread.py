@@ -106,7 +106,7 @@ class Unread:
         self._journal = journal
         self._clock = clock
         self._written = written
-        self._failed = Retries(journal, READ)
+        self._failed = Retries(journal, READ, longest=NEXT_NIGHT)
         self._claims = Retries(journal, READING)
 
     # --- what there is to read -------------------------------------------------------------------

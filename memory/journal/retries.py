@@ -4,12 +4,15 @@
 
 An item is whatever the job works on, by a name of its own: a session, a message's id. Unlike what
 a projection has parked, nothing else waits for it.
+
+A clock that went wrong may have written down a moment of years ahead. A job that knows its longest
+pause does not wait for that: what is to be tried again later than after that pause is due.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import (
     Column,
@@ -22,6 +25,7 @@ from sqlalchemy import (
     Text,
     delete,
     func,
+    or_,
     select,
 )
 
@@ -76,11 +80,12 @@ class Standing(Value):
 
 
 class Retries:
-    """The failures of one job, in the journal's database."""
+    """The failures of one job, in the journal's database. It never pauses longer than `longest`."""
 
-    def __init__(self, journal: Journal, job: str) -> None:
+    def __init__(self, journal: Journal, job: str, *, longest: timedelta | None = None) -> None:
         self._journal = journal
         self.job = job
+        self._longest = longest
 
     async def failed(
         self, scope: Scope, item: str, reason: str, *, now: datetime, retry_at: datetime | None
@@ -140,10 +145,20 @@ class Retries:
         self, now: datetime, *, scope: Scope | None = None, limit: int = 1_000
     ) -> list[Retry]:
         """What may be tried again by `now`, of one user or of everybody, the longest due first."""
-        conditions = [_retries.retry_at <= to_micros(now)]
+        by_now = _retries.retry_at <= to_micros(now)
+        if self._longest is not None:
+            by_now = or_(by_now, _retries.retry_at > to_micros(now + self._longest))
+        conditions: list[ColumnElement[bool]] = [by_now]
         if scope is not None:
             conditions.append(_retries.owner == owner_of(scope))
         return await self._found(*conditions, limit=limit, order=_retries.retry_at)
+
+    def is_due(self, retry: Retry, now: datetime) -> bool:
+        """Whether it may be tried again by `now`; never, when it has been given up."""
+        wait = None if retry.retry_at is None else retry.retry_at - now
+        if wait is None:
+            return False
+        return wait <= timedelta(0) or (self._longest is not None and wait > self._longest)
 
     async def count(self) -> int:
         """How many items have failed and are not done."""

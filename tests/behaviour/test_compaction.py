@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from memory import Memory
+from memory.compaction import AT_ONCE, Compactor
 from memory.journal import Journal
 from memory.models import Scope, Summary
 from memory.projections import SUMMARY
 from memory.settings import Settings
-from memory.summary import Excerpts
+from memory.summary import Excerpts, Summariser
 from memory.tokens import TokenCounter
 from memory.working import WorkingMemory, open_redis
 from tests.behaviour.compacting_process import (
@@ -228,6 +229,55 @@ async def test_a_long_backlog_is_left_out_and_then_summarised_in_portions(
         told_of = [int(n) for n in re.findall(r"Line (\d+):", said)]
         assert told_of == list(range(after.summary.covers_to))
         assert len(llm.asked) - calls > 5
+
+
+async def test_a_failure_of_last_year_by_a_clock_that_was_wrong_does_not_wait_for_that_day(
+    open_with: OpenWith, clock: Clock
+) -> None:
+    llm = ScriptedLLM(fails())
+    today = clock.now
+    clock.forward(days=365)
+    async with open_with(llm) as memory:
+        await talk(memory, 30)
+        assert (await memory.user("ada").session(SESSION).window()).unsummarised > 0
+        clock.now = today
+        llm.script = says("They spoke of the ferry.")
+        await talk(memory, 1)
+        assert (await memory.user("ada").session(SESSION).window()).summary is not None
+
+
+async def test_a_bug_over_one_session_does_not_end_compaction(
+    tmp_path: Path, scope: Scope, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Buggy(Journal):
+        @asynccontextmanager
+        async def lease(self, name: str) -> AsyncIterator[None]:
+            bugs.append(name)
+            if len(bugs) <= 2 * AT_ONCE:
+                raise RuntimeError("sk-secret")
+            async with super().lease(name):
+                yield
+
+    class Folds:
+        async def compact(self, scope: Scope, session: str, summariser: Summariser) -> bool:
+            attended.append(session)
+            return False
+
+    bugs: list[str] = []
+    attended: list[str] = []
+    async with Journal.open(f"sqlite:///{tmp_path / 'journal.db'}", timeout=PATIENCE) as opened:
+        journal = Buggy(opened._open_database())
+        compactor = Compactor(journal, Excerpts(TokenCounter().count), Clock())
+        running = asyncio.create_task(compactor.run(Folds()))
+        sessions = [f"session {n}" for n in range(3 * AT_ONCE)]
+        for session in sessions:
+            compactor.request(scope, session)
+        assert await compactor.idle(PATIENCE)
+        assert attended == sessions[2 * AT_ONCE :]
+        assert "RuntimeError" in caplog.text
+        assert "sk-secret" not in caplog.text
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_the_language_model_can_be_taken_away_and_given_back(

@@ -80,6 +80,23 @@ async def test_due_is_what_may_be_tried_by_now_the_longest_due_first(
     assert await retries.count() == 4
 
 
+async def test_what_a_clock_that_was_wrong_has_put_off_for_years_is_due(
+    journal: Journal, owner: Scope
+):
+    retries = Retries(journal, "compaction", longest=HOUR)
+    year = timedelta(days=365)
+    await retries.failed(owner, "s", "silent", now=NOW + year, retry_at=NOW + year + HOUR)
+    await retries.failed(owner, "in time", "silent", now=NOW, retry_at=NOW + HOUR)
+    await retries.failed(owner, "given up", "silent", now=NOW + year, retry_at=None)
+    assert [each.item for each in await retries.due(NOW)] == ["s"]
+    assert [each.item for each in await retries.due(NOW, scope=owner)] == ["s"]
+    assert [r.item for r in await retries.all() if retries.is_due(r, NOW)] == ["s"]
+    ever = Retries(journal, "compaction")
+    assert await ever.due(NOW) == []
+    assert not any(ever.is_due(each, NOW) for each in await ever.all())
+    assert await retries.due(NOW + year, limit=9) == await ever.due(NOW + year, limit=9)
+
+
 async def test_jobs_users_and_items_are_apart(journal: Journal, owner: Scope):
     other = await known(journal, Scope.of(owner.tenant, "somebody else"))
     one, two = Retries(journal, "compaction"), Retries(journal, "read")
