@@ -23,7 +23,7 @@ from pydantic import BeforeValidator, Field
 from consolidation.plan import RECURS
 from memory.fence import defused, fence, strip_fences
 from memory.models import Assertion, RecordedMessage, Role, Value
-from memory.prose import CALL_SYNTAX, answered, names_of_calls
+from memory.prose import CALL_SYNTAX, PARSED, answered, names_of_calls
 from memory.semantic import SELF, names
 from memory.semantic.extract import facts as facts_in
 from memory.semantic.extract import id_of, said_when
@@ -216,7 +216,7 @@ def _shown(message: RecordedMessage, tools: dict[str, str]) -> str:
             return said[:_SAID]
         case Role.TOOL:
             tool = tools.get(message.tool_call_id or "") or message.name or "a tool"
-            text = answered(said)[:_TOOL]
+            text = answered(said[: PARSED + 1])[:_TOOL]
             return f"{tool} returned {text}" if text.strip() else ""
         case _:
             return ""

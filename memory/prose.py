@@ -28,7 +28,7 @@ CALL_SYNTAX: Final = re.compile(
 )
 """How models and their servers write calls of tools, and the control tokens around them."""
 
-_PARSED: Final = 64_000
+PARSED: Final = 64_000
 """Characters of the longest JSON that is taken apart."""
 _VALUES: Final = 64
 """Values that are told of one JSON text."""
@@ -62,7 +62,7 @@ def flat(text: str) -> str:
     """
     value = _parsed(text)
     if value is None:
-        return _PUNCTUATION.sub(" ", text[:_PARSED]).strip()
+        return _PUNCTUATION.sub(" ", text[:PARSED]).strip()
     found = list(islice(_values(value, "", _DEPTH), _VALUES + 1))
     told: list[str] = []
     before = None
@@ -79,7 +79,7 @@ def flat(text: str) -> str:
 
 def _parsed(text: str) -> object:
     """The object or the array that the text is; None when it is neither."""
-    if text.lstrip()[:1] not in ("{", "[") or len(text) > _PARSED:
+    if text.lstrip()[:1] not in ("{", "[") or len(text) > PARSED:
         return None
     try:
         return json.loads(text)

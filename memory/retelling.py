@@ -237,7 +237,7 @@ class Retelling:
         if message.role is Role.TOOL:
             tool = names.get(message.tool_call_id or "") or message.name or "a tool"
             said = self._excerpt(
-                f"{answered(message.text)} {beside}".strip() or "nothing", room // 4
+                f"{answered(_read(message.text))} {beside}".strip() or "nothing", room // 4
             )
             yield from self._parts(f"{head[:11]}{_name(tool)} returned", said, room)
             return

@@ -27,7 +27,7 @@ from typing import NamedTuple, Protocol
 
 from memory.errors import EmptyInput, InvalidInput
 from memory.models import Message, RecordedMessage, Role, Summary, ToolCall
-from memory.prose import answered, names_of_calls, parts_beside, used
+from memory.prose import PARSED, answered, names_of_calls, parts_beside, used
 
 CountText = Callable[[str], int]
 """Tokens of a text."""
@@ -181,7 +181,7 @@ def _lines_of(
         day, speaker = _day(message), _speaker(message)
         if message.role is Role.TOOL:
             tool = names.get(message.tool_call_id or "") or message.name or "a tool"
-            said = _said(message, answered(message.text))
+            said = _said(message, answered(message.text[: PARSED + 1]))
             yield _Line(day, f"{_one_line(tool, _NAME)} returned: {said or 'nothing'}", True)
             continue
         if said := _said(message, message.text):
