@@ -288,7 +288,9 @@ def _by_policy(
             history,
             room_for_turns,
             count,
-            sure=room - used - steady["facts"] - steady["episodes"],
+            sure=min(
+                room - used - steady["facts"] - steady["episodes"], policy.most("turns", room)
+            ),
             opens=pinned.message is not None or short.message is not None,
             before=before,
         )

@@ -5,9 +5,9 @@ provider's prompt cache can use again, so in a conversation that goes on it stay
 
 - The turn that came first in the context before stays first while everything from it on fits, and
   fills at least `1 - 2 × slack` of the room that turns have for sure.
-- When it cannot stay, the new cut leaves `slack` of the room free, so that the next ones need none.
-- Older turns come back when all fit into the room that turns have for sure: what memory does not
-  need for one message, and will for the next, is no reason to move.
+- When it cannot stay, the new cut leaves `slack` of that room free, so that the next ones need none.
+- Older turns come back when all fit into that room: what memory does not need for one message, and
+  will for the next, is no reason to move.
 
 Turns begin with the user, because providers refuse another: where they would begin with the
 assistant and nothing of the user's stands before, a mark in a fence does, or a cut further on.
@@ -166,14 +166,14 @@ def cut(
     whole = _tokens_from(messages, 0, count, opens)
     if whole <= min(room, sure):
         return _from(messages, 0, room, count, opens)
-    if before is not None:
-        place = _place_of(before.first_turn, past)
+    place = None if before is None else _place_of(before.first_turn, past)
+    if before is not None and place is not None:
         least = (1.0 - 2.0 * before.slack) * sure
-        if place is not None and least <= _tokens_from(messages, place, count, opens) <= room:
+        if least <= _tokens_from(messages, place, count, opens) <= room:
             return _from(messages, place, room, count, opens)
-    if whole <= room:
+    elif whole <= room:
         return _from(messages, 0, room, count, opens)
-    if before is not None and (roomy := _roomy(past, room, count, opens, before.slack)):
+    if before is not None and (roomy := _roomy(past, min(room, sure), count, opens, before.slack)):
         return roomy
     return _fitted(past, room, room, count, opens)
 

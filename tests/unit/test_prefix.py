@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.budget import ContextPolicy
+from memory.budget import ContextPolicy, Share
 from memory.context import ContextParts, assemble
 from memory.models import (
     Context,
@@ -216,7 +216,45 @@ def test_a_cut_that_shows_much_too_little_is_made_anew() -> None:
     """As when the system text was large for one turn."""
     short = assemble(parts(talk(60), budget=900, system="word " * 500), counter=COUNTER)
     again = assemble(parts(talk(60), budget=900, previous=kept(short)), counter=COUNTER)
-    assert again.tokens.turns > 3 * short.tokens.turns
+    assert again.tokens.turns > 2 * short.tokens.turns
+
+
+def cuts_of(policy: ContextPolicy, *, long: int = 0) -> list[int]:
+    """The seq of the first turn, turn by turn, while what is recalled comes and goes; every tenth
+    message has `long` words more."""
+    rng = random.Random(1)
+    held: list[RecordedMessage] = []
+    previous: Previous | None = None
+    firsts = []
+    for turn in range(120):
+        found = [episode(f"e{n}", "I said something " * 15) for n in range(rng.choice([0, 0, 6]))]
+        given_parts = parts(
+            Window(messages=tuple(held)),
+            budget=1_500,
+            episodes=found,
+            previous=previous,
+            policy=policy,
+        )
+        previous = kept(assemble(given_parts, counter=COUNTER), f"s{turn}")
+        firsts.append(int((previous.first_turn or "m1")[1:]))
+        for role in (Role.USER, Role.ASSISTANT):
+            words = rng.randint(3, 30) + long * (len(held) % 10 == 9)
+            held.append(said(len(held) + 1, role, "word " * words))
+    return firsts
+
+
+@pytest.mark.parametrize("slack", [0.1, 0.25, 0.45])
+def test_older_turns_do_not_come_and_go_with_what_is_recalled(slack: float) -> None:
+    firsts = cuts_of(ContextPolicy(slack=slack), long=400)
+    assert firsts[-1] > 100
+    assert firsts == sorted(firsts)
+
+
+def test_the_cut_stays_also_where_turns_may_have_little() -> None:
+    little = Share(floor=0.1, ceiling=0.1)
+    policy = ContextPolicy(turns=Share(floor=0.1, ceiling=0.3), facts=little, episodes=little)
+    firsts = cuts_of(policy)
+    assert 10 < len(set(firsts)) < 60
 
 
 def test_what_fits_for_sure_is_shown_whatever_was_cut_before() -> None:
