@@ -1,13 +1,17 @@
 """Fences: how a context lends text that is data, so that it can be told from what was said. Pure.
 
 A **fence** is `<memory-HASH>` … `</memory-HASH>` on lines of their own, where HASH is of what is
-between. Stored text cannot know it, so it cannot close the fence; and `strip_fences` can tell a
-fence from text that only looks like one, so that what a context lent is never stored as said.
+between, white space aside. Stored text cannot know it, so it cannot close the fence; and
+`strip_fences` can tell a fence from text that only looks like one, so that what a context lent is
+never stored as said: nor when a form has changed its line ends, an editor has indented it, or an
+agent has written it into JSON.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from memory.codec import digest
@@ -28,7 +32,7 @@ def defused(text: str) -> str:
 
 
 def _hash(body: str) -> str:
-    return digest(body.encode("utf-8", "surrogatepass"))[:8]
+    return digest("".join(body.split()).encode("utf-8", "surrogatepass"))[:8]
 
 
 def strip_fences(text: str) -> str:
@@ -55,7 +59,17 @@ def strip_fences(text: str) -> str:
 
 def _is_fence(text: str, opened: re.Match[str], closed: re.Match[str]) -> bool:
     inside = text[opened.end() : closed.start()]
-    return len(inside) >= 2 and inside[0] == inside[-1] == "\n" and _hash(inside[1:-1]) == closed[2]
+    return any(_hash(body) == closed[2] for body in _readings(inside))
+
+
+def _readings(inside: str) -> Iterator[str]:
+    """What the text stands for: itself, and what it is where it stands inside a text of JSON."""
+    yield inside
+    if "\\n" in inside:
+        try:
+            yield json.loads(f'"{inside}"', strict=False)
+        except ValueError:
+            return
 
 
 def _after_line_ends(text: str, at: int) -> int:

@@ -67,13 +67,30 @@ def whole(name: str, number: int) -> int:
     return number
 
 
-def as_recorded(message: Message, event_time: datetime | None, redact: Redactor) -> Message:
+def as_recorded(message: Message, event_time: datetime | None, redact: Redactor) -> Message | None:
     """The message without the memory blocks that a context put into it and without secrets, and
-    with its time."""
-    stripped = redact.message(message.map_text(strip_fences)).require_content()
+    with its time; None where it was nothing but such blocks."""
+    own = _without_lent(message)
+    if own is not message and own.is_empty:
+        return None
+    stripped = redact.message(own).require_content()
     if stripped.event_time is None and event_time is not None:
         return stripped.model_copy(update={"event_time": as_utc(event_time)})
     return stripped
+
+
+def _without_lent(message: Message) -> Message:
+    """Itself, when no context lent it anything; else without that, and without what is then an
+    empty part."""
+    own = message.map_text(strip_fences)
+    if own is message or not isinstance(own.content, tuple):
+        return own
+    kept = tuple(
+        part
+        for part, before in zip(own.content, message.content or (), strict=True)
+        if part is before or part["text"]
+    )
+    return own.model_copy(update={"content": kept})
 
 
 def narrowed(

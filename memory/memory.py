@@ -535,8 +535,8 @@ class Session:
         With `key` (or one of `keys` per message) recording the same again changes nothing, so a
         call whose outcome is unknown can be repeated. `event_time` is when it was said, for
         messages that do not say so themselves; None means now. Memory blocks that a context put
-        into a text are taken out again, and secrets are masked. Raises EmptyInput, InvalidInput,
-        RedactionFailed; nothing is stored then.
+        into a text are taken out again, messages that are nothing else are left out, and secrets
+        are masked. Raises EmptyInput, InvalidInput, RedactionFailed; nothing is stored then.
         """
         given = turn_of(user, assistant, messages)
         if not given:
@@ -549,11 +549,17 @@ class Session:
         if len(set(keys)) != len(keys):  # the second would be taken for the first, and be lost
             raise InvalidInput("two messages of one turn have the same key")
         now = self._parts.clock()
-        ready = [as_recorded(message, event_time, self._parts.redact) for message in given]
+        ready = [
+            (key, own)
+            for key, message in zip(keys, given, strict=True)
+            if (own := as_recorded(message, event_time, self._parts.redact)) is not None
+        ]
+        if not ready:
+            raise EmptyInput("nothing to record: all of it was lent from memory")
         stored = await self._parts.journal.append_messages(
             self.scope,
             self.name,
-            list(zip(keys, ready, strict=True)),
+            ready,
             agent=self.agent,
             now=now,
         )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
+import textwrap
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import pytest
 
 from memory import Memory
 from memory.embedding import Embedder
+from memory.errors import EmptyInput
 from memory.memory import UserMemory
-from memory.models import Recall
+from memory.models import JsonObject, Recall
 from memory.recall import RecallPolicy
 from tests.behaviour.conftest import Open
 
@@ -124,21 +129,41 @@ async def test_chinese_words_are_found_inside_their_sentence(memory: Memory) -> 
     assert texts(english)[0] == "The backup of the mail server runs at noon."
 
 
+QUESTION = "Where is the red kayak, and who has its key?"
+LOOPS: dict[str, Callable[[Sequence[JsonObject]], list[JsonObject]]] = {
+    "careful": lambda lent: [lent[-1]],
+    "careless": lambda lent: [
+        {"role": "user", "content": "\n\n".join(str(message["content"]) for message in lent)}
+    ],
+    "in their own messages": list,
+    "in blocks": lambda lent: [
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": str(message["content"])} for message in lent],
+        }
+    ],
+}
+"""What an agent records of the memory block and the question that it was sent."""
+
+
 async def test_an_agent_that_records_its_whole_prompt_does_not_grow_its_memory(
     memory: Memory,
 ) -> None:
-    """REC-06, the careful and the careless loop."""
-    for careless in (False, True):
-        user = memory.user("careless" if careless else "careful")
+    """REC-06, the careful and the careless loops."""
+    question = QUESTION
+    for loop, of in LOOPS.items():
+        user = memory.user(loop)
         await say(user, "The red kayak is in the boathouse by the lake.", session="earlier")
         session = user.session("loop")
-        sizes, question = [], "Where is the red kayak, and who has its key?"
+        sizes = []
         for turn in range(20):
             context = await session.build_context(question, budget=6_000)
-            prompt = "\n\n".join(str(message["content"]) for message in context.messages[-2:])
+            answer = f"In the boathouse; the keeper has the key. ({turn})"
             await session.record(
-                user=prompt if careless and context.tokens.memory else question,
-                assistant=f"In the boathouse; the keeper has the key. ({turn})",
+                messages=[
+                    *of(context.messages[-2 if context.tokens.memory else -1 :]),
+                    {"role": "assistant", "content": answer},
+                ]
             )
             sizes.append(context.tokens)
         await memory.settled(PATIENCE)
@@ -165,6 +190,54 @@ async def test_a_prompt_that_quotes_memory_is_recalled_and_kept_as_what_the_user
     await user.session("s").record(user=f"{lent}\n\nWhere is the red kayak?")
     (kept,) = await user.session("s").messages()
     assert kept.text == "Where is the red kayak?"
+
+
+REWRITTEN: dict[str, Callable[[str], str]] = {
+    "line ends of a form": lambda lent: lent.replace("\n", "\r\n"),
+    "indented": lambda lent: textwrap.indent(lent, "    "),
+    "without blank lines": lambda lent: re.sub(r"\n\n+", "\n", lent),
+    "on one line": lambda lent: " ".join(lent.split()),
+    "in JSON": lambda lent: json.dumps({"prompt": lent, "tries": 1}),
+    "in JSON as it is": lambda lent: json.dumps({"prompt": lent}, ensure_ascii=False, indent=2),
+}
+
+
+@pytest.mark.parametrize("rewrite", REWRITTEN.values(), ids=REWRITTEN)
+async def test_a_memory_block_that_was_rewritten_on_its_way_is_not_kept_either(
+    memory: Memory, rewrite: Callable[[str], str]
+) -> None:
+    """REC-06: forms, editors and agents change white space, and write texts into JSON."""
+    user = memory.user("u1")
+    await say(user, 'The red kayak is in the boathouse.\nAda "has" the key, 钥匙在她那里.')
+    context = await user.session("s").build_context("Where is the red kayak?")
+    lent = str(context.messages[-2]["content"])
+    assert "boathouse" in lent
+    call = {"id": "c1", "type": "function", "function": {"name": "ask", "arguments": "{}"}}
+    await user.session("s").record(
+        messages=[
+            {"role": "user", "content": f"{rewrite(lent)}\n\nWhere is the red kayak?"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": f"asked: {rewrite(lent)}"},
+        ]
+    )
+    asked, _, told = await user.session("s").messages()
+    assert asked.text.endswith("Where is the red kayak?")
+    assert told.text.startswith("asked: ")
+    assert not [text for text in (asked.text, told.text) if "memory" in text or "kayak is" in text]
+
+
+async def test_a_prompt_of_nothing_but_memory_is_nothing_to_record(memory: Memory) -> None:
+    """REC-06"""
+    user = memory.user("u1")
+    await say(user, "The red kayak is in the boathouse.")
+    session = user.session("s")
+    context = await session.build_context("Where is the red kayak?")
+    with pytest.raises(EmptyInput, match="lent from memory"):
+        await session.record(user=str(context.messages[-2]["content"]))
+    keys = ["block", "question"]
+    for _ in range(2):
+        await session.record(messages=context.messages[-2:], keys=keys)
+    assert [message.text for message in await session.messages()] == ["Where is the red kayak?"]
 
 
 async def test_every_way_of_writing_embeds_documents_and_every_recall_a_query(
