@@ -133,7 +133,8 @@ class SqliteDatabase:
 
     def _ask_together(self, loop: asyncio.AbstractEventLoop) -> None:
         """Send all that was asked for in this turn of the loop on its way."""
-        asked, self._asked = self._asked, []
+        asked = [(work, answer) for work, answer in self._asked if not answer.done()]
+        self._asked = []
         waiting = [answer for _, answer in asked]
         try:
             done = loop.run_in_executor(self._readers, self._query, [work for work, _ in asked])
@@ -149,7 +150,7 @@ class SqliteDatabase:
             for work in works:
                 try:
                     answers.append(_in_transaction(connection, work))
-                except BaseException as error:
+                except Exception as error:
                     answers.append(_Raised(error))
         return answers
 
@@ -229,9 +230,19 @@ def _hand_out(waiting: Sequence[asyncio.Future[Any]], answers: Sequence[Any]) ->
         if each.done():  # whoever asked has gone
             continue
         if isinstance(answer, _Raised):
-            each.set_exception(answer.error)
+            each.set_exception(_settable(answer.error))
         else:
             each.set_result(answer)
+
+
+def _settable(error: BaseException) -> BaseException:
+    """The error, or one in its place where a future takes it not: whoever comes after it in the
+    row would never hear of their answers."""
+    if not isinstance(error, StopIteration):
+        return error
+    instead = RuntimeError("a read raised StopIteration")
+    instead.__cause__ = error
+    return instead
 
 
 def _in_transaction(connection: Connection, work: Work[Result]) -> Result:

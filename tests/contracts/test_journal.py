@@ -7,6 +7,7 @@ import random
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
-from sqlalchemy import Connection, Engine, bindparam, event, func, insert, select, update
+from sqlalchemy import Connection, Engine, bindparam, event, func, insert, literal, select, update
 from sqlalchemy.exc import DBAPIError
 
 from memory.errors import (
@@ -802,6 +803,61 @@ async def test_a_server_that_restarted_is_used_again(postgres_url: str, scope: S
         assert ended >= 1
         recorded += await journal.append_messages(scope, "s", said("you"), agent=None, now=NOW)
         assert await journal.messages(scope, "s") == recorded
+
+
+async def test_of_reads_that_are_asked_for_together_each_has_its_own_answer(
+    journal: Journal,
+) -> None:
+    ran: list[str] = []
+
+    def gives(value: str) -> Callable[[Connection], str]:
+        def work(connection: Connection) -> str:
+            ran.append(value)
+            return str(connection.scalar(select(literal(value))))
+
+        return work
+
+    def has_nothing(_: Connection) -> str:
+        return next(iter(()))
+
+    def breaks(_: Connection) -> str:
+        raise Conflict("of one alone")
+
+    async with asyncio.timeout(TIMEOUT.total_seconds()):
+        asked = [
+            asyncio.create_task(journal.query(work))
+            for work in (gives("a"), breaks, gives("abandoned"), has_nothing, gives("b"))
+        ]
+        await asyncio.sleep(0)
+        asked[2].cancel()
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert (answers[0], answers[4]) == ("a", "b")
+    assert [type(answers[n]) for n in (1, 2, 3)] == [
+        Conflict,
+        asyncio.CancelledError,
+        RuntimeError,
+    ]
+    assert ran == ["a", "b"]
+    assert await journal.query(gives("c")) == "c"
+
+
+async def test_whoever_reads_while_it_closes_has_an_answer(tmp_path: Path) -> None:
+    begun, go_on = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(connection: Connection) -> int:
+        loop.call_soon_threadsafe(begun.set)
+        go_on.wait(TIMEOUT.total_seconds())
+        return int(connection.scalar(select(literal(1))) or 0)
+
+    async with asyncio.timeout(TIMEOUT.total_seconds()):
+        async with Journal.open(f"sqlite:///{tmp_path}/j.db", timeout=TIMEOUT) as journal:
+            first = asyncio.create_task(journal.query(slow))
+            await begun.wait()
+            others = [asyncio.create_task(journal.query(slow)) for _ in range(9)]
+            await asyncio.sleep(0)
+            go_on.set()
+        assert await asyncio.gather(first, *others) == [1] * 10
 
 
 async def test_a_file_is_private_and_in_wal(tmp_path: Path) -> None:
