@@ -69,7 +69,8 @@ class ContextParts:
     `pinned` facts come in the order in which they are shown, and not once more among `facts`.
     `tools` are definitions in the shape of any provider. `previous` is the context before this one
     in its session. `dropped`, `unavailable` and `warnings` are what recall reports; they are passed
-    on. `behind` names tiers that have not got all that was recorded.
+    on. `behind` names tiers that have not got all that was recorded. `query` is what memory was
+    asked, where the message says more than that.
     """
 
     window: Window
@@ -89,7 +90,15 @@ class ContextParts:
     behind: Sequence[str] = ()
     warnings: Sequence[str] = ()
     previous: Previous | None = None
+    query: str | None = None
     policy: ContextPolicy = field(default_factory=ContextPolicy)
+
+    @property
+    def said(self) -> str | None:
+        """What the new message asks of memory; None where there is no new message."""
+        if self.query is not None or self.message is None:
+            return self.query
+        return self.message.text
 
 
 def assemble(parts: ContextParts, *, counter: TokenCounter) -> Context:
@@ -565,7 +574,7 @@ class _Candidates(NamedTuple):
     def beside(self, turns: Turns, parts: ContextParts) -> _Candidates:
         """The best `k` episodes that are not among the turns, nor say what the new message says."""
         present = {m.id for m in turns.kept if isinstance(m, RecordedMessage)}
-        asked = same_words(parts.message.text) if parts.message is not None else None
+        asked = None if parts.said is None else same_words(parts.said)
         kept: list[_Line] = []
         dropped: list[Dropped] = []
         for line in self.episodes:
@@ -596,7 +605,7 @@ def _nothing_known(parts: ContextParts, history: History) -> str:
     new = history.asked if is_mid_turn(parts.message) else parts.message
     if new is None or new.role is not Role.USER:
         return ""
-    text = new.text
+    text = new.text if parts.query is None else parts.query
     if not asks(text) or is_small_talk(text):
         return ""
     if any(map(_bears, (*parts.facts, *parts.pinned))):

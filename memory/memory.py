@@ -36,6 +36,7 @@ from memory.errors import (
     EmptyInput,
     InvalidInput,
 )
+from memory.fence import strip_fences
 from memory.given import (
     Given,
     as_message,
@@ -575,15 +576,17 @@ class Session:
         reserve: int | None = None,
         k: int | None = None,
         tools: Sequence[Mapping[str, Any]] = (),
+        query: str | None = None,
         policy: ContextPolicy | None = None,
     ) -> Context:
         """Everything the model should see for `message`, within `budget` tokens, and why.
 
         `budget` covers all messages, the definitions of `tools` (in any provider's shape) and
         `reserve`, the room left for the answer (by default the settings', but no more than a
-        quarter of the budget). `k` is the most episodes recalled. `policy` says how the room is
-        shared out. The context is kept as a snapshot before it is returned; the next one of the
-        session keeps its beginning as far as it can.
+        quarter of the budget). `k` is the most episodes recalled. `query` is what memory is asked,
+        where the message says more than the user did, such as a prompt with documents in it.
+        `policy` says how the room is shared out. The context is kept as a snapshot before it is
+        returned; the next one of the session keeps its beginning as far as it can.
 
         In the middle of a turn, `message` is the tool's result, or None when the result is
         recorded already; what is recalled then answers what the user asked last. Raises
@@ -605,7 +608,10 @@ class Session:
         behind = await parts.lagging(READ_WAIT)
         now = parts.clock()
         reading = asyncio.ensure_future(self._window())
-        asked = new.text if _is_asking(new) else _asked_last((await reading)[0])
+        if query is None:
+            asked = strip_fences(new.text) if _is_asking(new) else _asked_last((await reading)[0])
+        else:
+            asked = query = parts.redact(query)
         (window, no_window), found, facts, previous = await asyncio.gather(
             reading,
             user._search.episodes(asked, k=k),
@@ -629,6 +635,7 @@ class Session:
                 behind=behind,
                 warnings=warnings,
                 previous=previous,
+                query=query,
                 policy=policy or parts.context,
                 budget=budget,
                 reserve=reserve,

@@ -226,6 +226,36 @@ async def test_a_memory_block_that_was_rewritten_on_its_way_is_not_kept_either(
     assert not [text for text in (asked.text, told.text) if "memory" in text or "kayak is" in text]
 
 
+async def test_memory_is_asked_what_the_user_said_and_not_the_prompt_around_it(
+    memory: Memory,
+) -> None:
+    """REC-06: an augmented prompt together with the plain message."""
+    user = memory.user("u1")
+    kayak, manual = "The red kayak is in the boathouse.", "The tram manual has many pages."
+    for number, text in enumerate((kayak, manual)):
+        await say(user, text, session=f"s{number}")
+    assert await memory.settled(PATIENCE)
+    plain = "Where is the red kayak?"
+    prompt = f"{'The tram manual says: many pages on trams. ' * 200}\n\nQuestion: {plain}"
+    session = user.session("s")
+    unsaid = await session.build_context(prompt, reserve=0)
+    assert manual in [item.text for item in unsaid.items if item.tier == "episodic"]
+    context = await session.build_context(prompt, query=plain, reserve=0)
+    alone = await session.build_context(plain)
+    shown = [item.text for item in context.items if item.tier == "episodic"]
+    assert shown == [item.text for item in alone.items if item.tier == "episodic"] == [kayak]
+    assert context.messages[-1]["content"] == prompt
+    assert context.tokens.message > 1_500
+    await session.record(user=plain, assistant="In the boathouse.")
+    assert prompt not in [episode.text for episode in await user.episodes()]
+    again = await session.build_context(prompt, query=plain, reserve=0)
+    assert plain not in [item.text for item in again.items if item.tier == "episodic"]
+    unknown = await user.session("t").build_context(prompt, query="Who mends the organ?")
+    assert "Nothing in memory answers this." in unknown.text
+    quoted = f"{context.messages[-2]['content']}\n\nWho mends the organ?"
+    assert "Nothing in memory answers this." in (await session.build_context(quoted)).text
+
+
 async def test_a_prompt_of_nothing_but_memory_is_nothing_to_record(memory: Memory) -> None:
     """REC-06"""
     user = memory.user("u1")
