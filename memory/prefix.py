@@ -122,6 +122,8 @@ def _broken_by(
         return _SUMMARY[(was == "summary", became == "summary")]
     if was == "memory" or became == "memory":
         return "what is recalled for the message: it stands before it and is new at every turn"
+    if was == became == "message":
+        return "the new message is another one"
     return _in_the_turns(old, new, kinds, at)
 
 

@@ -93,6 +93,13 @@ def after(first: ContextParts, *messages: RecordedMessage, **changes: Any) -> Co
     return assemble(following, counter=COUNTER)
 
 
+def test_another_question_where_nothing_was_recorded_is_named() -> None:
+    context = after(FIRST)
+    assert context.prefix is not None
+    assert context.prefix.messages == len(context.messages) - 1
+    assert context.prefix.broken_by == "the new message is another one"
+
+
 def test_in_the_normal_case_everything_up_to_the_memory_block_is_the_same() -> None:
     context = after(FIRST, *TURN)
     assert context.prefix is not None
