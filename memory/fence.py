@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from memory.codec import digest
 
@@ -32,7 +32,9 @@ def defused(text: str) -> str:
 
 
 def _hash(body: str) -> str:
-    return digest("".join(body.split()).encode("utf-8", "surrogatepass"))[:8]
+    """Of the body as a request has it: without lone surrogates, which UTF-8 cannot hold."""
+    units = "".join(body.split()).encode("utf-16-le", "surrogatepass")
+    return digest(units.decode("utf-16-le", "replace").encode())[:8]
 
 
 def strip_fences(text: str) -> str:
@@ -55,6 +57,17 @@ def strip_fences(text: str) -> str:
         return text
     rest = text[done:]
     return "".join([*kept, rest]) if rest else "".join(kept).rstrip("\r\n")
+
+
+def strip_all(value: Any) -> Any:
+    """A JSON value with the fences taken out of every text in it."""
+    if isinstance(value, str):
+        return strip_fences(value)
+    if isinstance(value, dict):
+        return {name: strip_all(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [strip_all(each) for each in value]
+    return value
 
 
 def _is_fence(text: str, opened: re.Match[str], closed: re.Match[str]) -> bool:

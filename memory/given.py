@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from memory.errors import InvalidFilter, InvalidInput
-from memory.fence import strip_fences
-from memory.models import JsonObject, Message, Role
+from memory.fence import strip_all, strip_fences
+from memory.models import JsonObject, Message, Role, ToolCall
 from memory.redact import Redactor, only_masks
 from memory.times import as_utc
 
@@ -82,15 +82,37 @@ def as_recorded(message: Message, event_time: datetime | None, redact: Redactor)
 def _without_lent(message: Message) -> Message:
     """Itself, when no context lent it anything; else without that, and without what is then an
     empty part."""
-    own = message.map_text(strip_fences)
-    if own is message or not isinstance(own.content, tuple):
-        return own
-    kept = tuple(
-        part
-        for part, before in zip(own.content, message.content or (), strict=True)
-        if part is before or part["text"]
-    )
-    return own.model_copy(update={"content": kept})
+    lent: dict[str, object] = {
+        "content": message.content,
+        "tool_calls": message.tool_calls,
+        "metadata": message.metadata,
+    }
+    try:
+        own: dict[str, object] = {
+            "content": _own_content(message.content),
+            "tool_calls": tuple(map(_own_call, message.tool_calls)),
+            "metadata": strip_all(message.metadata),
+        }
+    except RecursionError as error:
+        raise InvalidInput("nested too deep to be stored as JSON") from error
+    changed = {name: value for name, value in own.items() if value != lent[name]}
+    return message.model_copy(update=changed) if changed else message
+
+
+def _own_content(
+    content: str | tuple[JsonObject, ...] | None,
+) -> str | tuple[JsonObject, ...] | None:
+    if not isinstance(content, tuple):
+        return content if content is None else strip_fences(content)
+    stripped = ((part, strip_all(part)) for part in content)
+    return tuple(own for part, own in stripped if own == part or own.get("text") != "")
+
+
+def _own_call(call: ToolCall) -> ToolCall:
+    arguments = strip_fences(call.arguments)
+    if arguments == call.arguments:
+        return call
+    return call.model_copy(update={"arguments": arguments})
 
 
 def narrowed(

@@ -6,7 +6,7 @@ aware and in UTC. `to_json` gives what `memory.codec.encode` takes; `from_json` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -209,21 +209,6 @@ class Message(Value):
         else:
             data.pop("tool_calls", None)
         return cls.from_json(data)
-
-    def map_text(self, change: Callable[[str], str]) -> Self:
-        """The message with `change` done to its content's text, part by part."""
-        if isinstance(self.content, str):
-            changed: str | tuple[JsonObject, ...] = change(self.content)
-        elif self.content:
-            changed = tuple(
-                {**part, "text": change(text)}
-                if isinstance(text := part.get("text"), str)
-                else part
-                for part in self.content
-            )
-        else:
-            return self
-        return self if changed == self.content else self.model_copy(update={"content": changed})
 
     def require_content(self) -> Self:
         """Itself, or EmptyInput when there is nothing in it."""

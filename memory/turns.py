@@ -5,7 +5,7 @@ provider's prompt cache can use again, so in a conversation that goes on it stay
 
 - The turn that came first in the context before stays first while everything from it on fits, and
   fills at least `1 - 2 × slack` of the room that turns have for sure.
-- When it cannot stay, the new cut leaves `slack` of that room free, so that the next ones need none.
+- When it cannot stay, the new cut leaves `slack` of that room free, so that the next need none.
 - Older turns come back when all fit into that room: what memory does not need for one message, and
   will for the next, is no reason to move.
 

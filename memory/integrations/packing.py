@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.codec import decode, encode
-from memory.context import strip_fences
 from memory.errors import Corrupt
+from memory.fence import strip_all
 from memory.models import FRAMEWORK, JsonObject, Message, Role
 
 _LONG = 32
@@ -59,7 +59,7 @@ class Told:
 def without_fences(item: JsonObject) -> JsonObject:
     """The item without what a context lent it, and as JSON has it. Raises InvalidInput for what
     JSON cannot hold."""
-    clean: JsonObject = _mapped(decode(encode(item)), strip_fences)
+    clean: JsonObject = strip_all(decode(encode(item)))
     return clean
 
 
@@ -160,14 +160,4 @@ def _resolved(value: Any, texts: Sequence[str]) -> Any:
         return {name: _resolved(each, texts) for name, each in value.items()}
     if isinstance(value, list):
         return [_resolved(each, texts) for each in value]
-    return value
-
-
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {name: _mapped(each, change) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_mapped(each, change) for each in value]
     return value

@@ -88,13 +88,6 @@ def test_messages_of_another_shape_are_refused_by_name(message: dict[str, object
         Message.parse(message)
 
 
-def test_text_is_changed_in_every_part_and_nowhere_else() -> None:
-    image = {"type": "image_url", "image_url": {"url": "u"}}
-    message = Message(role=Role.USER, content=({"type": "text", "text": "a"}, image))
-    assert message.map_text(str.upper).content == ({"type": "text", "text": "A"}, image)
-    assert message.map_text(lambda text: text) is message
-
-
 def test_a_trusted_value_is_the_value_itself() -> None:
     checked = Message(role=Role.USER, content="hello", metadata={"a": 1})
     trusted = Message.trusted(**{name: getattr(checked, name) for name in Message.model_fields})
