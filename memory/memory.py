@@ -664,7 +664,7 @@ class Session:
             kept = parts.recent.get(self.scope, self.name)
             if kept is not None and kept.snapshot_id == newest:
                 return kept
-            return Previous.of(await parts.snapshots.show(self.scope, newest))
+            return Previous.of(await parts.snapshots.show(self.scope, newest), in_order=False)
         except AgentMemoryError as error:
             _log.warning("the context before this one cannot be read: %s", error)
             return None

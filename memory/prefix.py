@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Self
 
+from pydantic import JsonValue
+
 from memory.models import Context, Item, JsonObject, Prefix, Scope, TokenCount
 
 Kind = Literal["system", "pinned", "summary", "turns", "memory", "message"]
@@ -38,10 +40,13 @@ class Previous:
     first_turn: str | None
     """The id of the oldest message of the window that was shown."""
     summary: Item | None
+    in_order: bool = True
+    """Whether the fields of the tools stand in the order in which they were sent."""
 
     @classmethod
-    def of(cls, context: Context) -> Self:
-        """Of a context that was kept: it has a snapshot_id."""
+    def of(cls, context: Context, *, in_order: bool = True) -> Self:
+        """Of a context that was kept: it has a snapshot_id. One that was read from the store has
+        its fields in another order than the one that was sent."""
         working = [item for item in context.items if item.tier == "working"]
         summary = next((item for item in working if item.id.startswith(SUMMARY_ID)), None)
         first = next((item.id for item in working if item is not summary), None)
@@ -52,6 +57,7 @@ class Previous:
             tokens=context.tokens,
             first_turn=first,
             summary=summary,
+            in_order=in_order,
         )
 
 
@@ -87,13 +93,13 @@ def prefix(
 
     `kinds` says what each message is, and `cost` how many tokens the one at a place has.
     """
+    broken = ""
     if list(previous.tools) != list(tools):
-        return Prefix(
-            previous=previous.snapshot_id,
-            messages=0,
-            tokens=0,
-            broken_by="the tools' schema changed",
-        )
+        broken = "the tools' schema changed"
+    elif previous.in_order and not _in_one_order(list(previous.tools), list(tools)):
+        broken = "the fields of the tools' schema stand in another order"
+    if broken:
+        return Prefix(previous=previous.snapshot_id, messages=0, tokens=0, broken_by=broken)
     old = previous.messages
     same = 0
     while same < min(len(old), len(messages)) and old[same] == messages[same]:
@@ -104,6 +110,15 @@ def prefix(
         tokens=tool_tokens + sum(map(cost, range(same))),
         broken_by=_broken_by(old, messages, kinds, same),
     )
+
+
+def _in_one_order(one: JsonValue, other: JsonValue) -> bool:
+    """Whether equal values have their fields in the same order: they reach a provider so."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(map(_in_one_order, one.values(), other.values()))
+    if isinstance(one, list) and isinstance(other, list):
+        return all(map(_in_one_order, one, other))
+    return True
 
 
 def _broken_by(
@@ -118,6 +133,8 @@ def _broken_by(
         return "the system text changed"
     if "pinned" in (was, became):
         return "a pinned fact changed"
+    if was == became == "summary" and _head(old[at]) == _head(new[at]):
+        return "the summary of the same messages has another text"
     if "summary" in (was, became):
         return _SUMMARY[(was == "summary", became == "summary")]
     if was == "memory" or became == "memory":
@@ -147,7 +164,15 @@ def _in_the_turns(
     return "other turns are shown"
 
 
-_FENCED: Final = re.compile(r"<memory-[0-9a-f]{8}>\n(.{0,40})")
+_FENCED: Final = re.compile(r"<memory-[0-9a-f]{8}>\n(.*)")
+
+
+def _head(message: JsonObject) -> str:
+    """The first line of what stands in a fence; '' where the message is none of the user's."""
+    content = message.get("content")
+    is_text = message.get("role") == "user" and isinstance(content, str)
+    fenced = _FENCED.match(str(content)) if is_text else None
+    return fenced[1] if fenced else ""
 
 
 def _kind(messages: Sequence[JsonObject], at: int) -> Kind:
@@ -155,15 +180,12 @@ def _kind(messages: Sequence[JsonObject], at: int) -> Kind:
     message = messages[at]
     if message.get("role") in ("system", "developer"):
         return "system"
-    content = message.get("content")
-    if message.get("role") == "user" and isinstance(content, str):
-        fenced = _FENCED.match(content)
-        heads: dict[str, Kind] = {
-            SUMMARY_HEAD: "summary",
-            PINNED_HEAD: "pinned",
-            MEMORY_HEAD: "memory",
-        }
-        for head, kind in heads.items():
-            if fenced and fenced[1].startswith(head):
-                return kind
+    heads: dict[str, Kind] = {
+        SUMMARY_HEAD: "summary",
+        PINNED_HEAD: "pinned",
+        MEMORY_HEAD: "memory",
+    }
+    for head, kind in heads.items():
+        if _head(message).startswith(head):
+            return kind
     return "message" if at == len(messages) - 1 else "turns"

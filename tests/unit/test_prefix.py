@@ -138,6 +138,16 @@ def test_without_a_memory_block_all_of_the_context_before_is_the_beginning() -> 
             "the summary was extended",
         ),
         (
+            {
+                "window": Window(
+                    messages=(*FIRST.window.messages, *TURN),
+                    summary=Summary(text="They met once.", covers_from=1, covers_to=8),
+                )
+            },
+            2,
+            "the summary of the same messages",
+        ),
+        (
             {"window": Window(messages=(*FIRST.window.messages, *TURN))},
             2,
             "the summary is not there",
@@ -157,6 +167,19 @@ def test_what_breaks_the_beginning_is_named(
     assert context.prefix is not None
     assert because in context.prefix.broken_by
     assert context.prefix.messages == messages
+
+
+def test_tools_whose_fields_stand_in_another_order_are_no_beginning() -> None:
+    turned: JsonObject = dict(reversed(TOOL.items()))
+    assert turned == TOOL
+    prefix = after(FIRST, *TURN, tools=[turned]).prefix
+    assert prefix is not None
+    assert (prefix.messages, prefix.tokens) == (0, 0)
+    assert "another order" in prefix.broken_by
+    stored = replace(kept(assemble(FIRST, counter=COUNTER)), in_order=False)
+    again = after(FIRST, *TURN, tools=[turned], previous=stored).prefix
+    assert again is not None
+    assert again.messages == 5
 
 
 def test_a_first_summary_takes_the_place_of_turns() -> None:
