@@ -89,6 +89,18 @@ class ContextPolicy(Value):
         """Tokens that a section may have at the most."""
         return int(self.share(section).ceiling * room)
 
+    def floors(self, room: int) -> dict[Section, int]:
+        """The floors in tokens, those of memory and of pinned facts not below what a line needs."""
+        floors: dict[Section, int] = {s: int(self.share(s).floor * room) for s in SECTIONS}
+        sure = self.facts.floor + self.episodes.floor
+        least = min(LEAST_MEMORY, room // 2)
+        if 0 < sure * room < least:
+            floors["facts"] = int(least * self.facts.floor / sure)
+            floors["episodes"] = least - floors["facts"]
+        if self.pinned.floor:
+            floors["pinned"] = max(floors["pinned"], min(LEAST_PINNED, room // 4))
+        return floors
+
     def turns_first(self) -> ContextPolicy:
         """The policy for a turn whose own messages do not fit otherwise: all that is needed to
         answer a call goes before all else, and the others have what is left."""
@@ -106,7 +118,7 @@ def allot(wanted: Mapping[Section, int], room: int, policy: ContextPolicy) -> di
 
     A section gets no less when another wants less.
     """
-    floors = _floors(room, policy)
+    floors = policy.floors(room)
     given: dict[Section, int] = dict.fromkeys(SECTIONS, 0)
     left = max(0, room)
     for section in _BY_NEED:
@@ -139,16 +151,3 @@ def _may_have(
 _BY_NEED: Final[tuple[Section, ...]] = ("pinned", "facts", "episodes", "summary", "turns")
 """Whose floor is kept where a small room cannot keep all: a line of memory is worth more there
 than a turn that is cut short."""
-
-
-def _floors(room: int, policy: ContextPolicy) -> dict[Section, int]:
-    """The floors in tokens, those of memory and of pinned facts not below what a line needs."""
-    floors: dict[Section, int] = {s: int(policy.share(s).floor * room) for s in SECTIONS}
-    sure = policy.facts.floor + policy.episodes.floor
-    least = min(LEAST_MEMORY, room // 2)
-    if 0 < sure * room < least:
-        floors["facts"] = int(least * policy.facts.floor / sure)
-        floors["episodes"] = least - floors["facts"]
-    if policy.pinned.floor:
-        floors["pinned"] = max(floors["pinned"], min(LEAST_PINNED, room // 4))
-    return floors

@@ -62,21 +62,27 @@ def _budget(context: Context, policy: ContextPolicy | None) -> Iterator[str]:
     yield f"{count.total:,} of {count.budget:,} tokens; {left:,} left"
     yield ""
     yield f"  {'section':<12}{'tokens':>10}{'share':>9}"
-    for name, tokens in _rows(count):
+    for name, tokens in _rows(context):
         share = f"{100 * tokens / count.budget:.1f}%" if count.budget else ""
         note = "; ".join(_notes(name.strip(), context, policy))
         yield f"  {name:<12}{tokens:>10,}{share:>9}{'   ' if note else ''}{note}"
 
 
-def _rows(count: TokenCount) -> list[tuple[str, int]]:
-    """Every section that has tokens, those of memory indented below it."""
+def _rows(context: Context) -> list[tuple[str, int]]:
+    """Every section that has tokens, or would if it had room; those of memory indented below it."""
+    count, cut = context.tokens, _cut(context)
+    around = count.memory - count.facts - count.episodes
     rows = [(name, getattr(count, name)) for name in ("tools", "system", "pinned", "summary")]
     rows += [("turns", count.turns), ("memory", count.memory)]
-    if count.memory:
-        around = count.memory - count.facts - count.episodes
-        rows += [("  facts", count.facts), ("  episodes", count.episodes), ("  around", around)]
+    rows += [("  facts", count.facts), ("  episodes", count.episodes), ("  around", around)]
     rows += [("message", count.message), ("reserve", count.reserve)]
-    return [(name, tokens) for name, tokens in rows if tokens]
+    return [(name, tokens) for name, tokens in rows if tokens or name.strip() in cut]
+
+
+def _cut(context: Context) -> list[str]:
+    """The section of each thing that did not fit."""
+    missed = (each for each in context.dropped if each.cause == "over_budget")
+    return [_section(each, context.tokens) for each in missed]
 
 
 def _notes(name: str, context: Context, policy: ContextPolicy | None) -> Iterator[str]:
@@ -86,8 +92,7 @@ def _notes(name: str, context: Context, policy: ContextPolicy | None) -> Iterato
     if name not in _SHARED:
         return
     count = context.tokens
-    missed = [each for each in context.dropped if each.cause == "over_budget"]
-    cut = sum(_section(each, count) == name for each in missed)
+    cut = _cut(context).count(name)
     shortened = [item for item in context.items if item.text.endswith(_SHORTENED)]
     if any(_section(item, count) == name == "summary" for item in shortened):
         yield "shortened to what it may have"
@@ -100,7 +105,7 @@ def _notes(name: str, context: Context, policy: ContextPolicy | None) -> Iterato
 def _beyond_floor(name: Section, count: TokenCount, policy: ContextPolicy) -> Iterator[str]:
     room = count.budget - count.tools - count.system - count.message - count.reserve
     share, tokens = policy.share(name), getattr(count, name)
-    floor = int(share.floor * room)
+    floor = policy.floors(room)[name]
     yield f"floor {floor:,}, ceiling {int(share.ceiling * room):,}"
     if tokens > floor:
         yield f"{tokens - floor:,} of them spare room"
@@ -112,7 +117,8 @@ def _section(thing: Item | Dropped, count: TokenCount) -> str:
         return "summary" if thing.id.startswith("summary:") else "turns"
     if thing.tier == "episodic":
         return "episodes"
-    return "pinned" if count.pinned and not thing.rank else "facts"
+    ranked = thing.rank or not (count.pinned or getattr(thing, "cause", None) == "over_budget")
+    return "facts" if ranked else "pinned"
 
 
 # --- the prefix --------------------------------------------------------------------------------

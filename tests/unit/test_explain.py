@@ -119,6 +119,23 @@ def test_sections_say_whether_they_wanted_more_and_with_the_policy_who_had_spare
     assert "spare" not in rows["facts"]
 
 
+def test_a_section_of_which_nothing_fits_says_so_and_blames_no_other() -> None:
+    tokens = TOKENS.model_copy(update={"pinned": 0})
+    missed = miss("over_budget", "a", tier="semantic", missing=9)
+    told = lines(explain(context([fact(1, "b")], [missed], tokens=tokens)))
+    rows = {line.split()[0]: line for line in told[3:14] if line}
+    assert "1 did not fit" in rows["pinned"]
+    assert "all that it wanted" in rows["facts"]
+
+
+def test_in_a_small_room_the_floor_is_what_a_line_needs() -> None:
+    tokens = TokenCount(facts=30, episodes=40, memory=90, message=10, total=100, budget=210)
+    told = lines(explain(context(tokens=tokens), ContextPolicy()))
+    rows = {line.split()[0]: line for line in told[3:14] if line}
+    assert "floor 40," in rows["facts"]
+    assert "spare" not in rows["facts"] + rows["episodes"]
+
+
 # --- the prefix --------------------------------------------------------------------------------
 
 
