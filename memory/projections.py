@@ -37,6 +37,10 @@ TOGETHER = 16
 """Facts that are applied in one transaction. A whole batch can take a graph longer than it has for
 one, and would come again and fail again, for ever."""
 
+OLDEST = 512
+"""Messages that are looked at for one summary. A window may hold those of a whole day when a model
+was away, and reading them all for each summary would hold up everything else."""
+
 Clock = Callable[[], datetime]
 
 _log = logging.getLogger(__name__)
@@ -121,11 +125,7 @@ class Windows:
         of what it extends: of several that extend the same, the first one counts, whoever wrote
         it. One that is in the journal already, and not yet in the window, is not made again.
         """
-        window = await self._read(scope, session)
-        if window is None:
-            await self._rebuild(scope, session)
-            window = await self._read(scope, session)
-        away = () if window is None else self._plan(window)
+        window, away = await self._to_fold(scope, session)
         if window is None or not away:
             return False
         stored = await self._newest_summary(scope, session)
@@ -134,10 +134,28 @@ class Windows:
             event = _summary_event(session, window.summary, made, now=self._clock())
             written = await self._journal.append(scope, [event], now=event.event_time)
             stored = Summary.from_json(written[0].body)
-        if stored.covers_to > window.last_seq:
+        if stored.covers_to > window.messages[-1].seq:  # of somebody who has read more
             await self._rebuild(scope, session)
             return True
         return await self._working.fold(scope, session, read=window, summary=stored)
+
+    async def _to_fold(
+        self, scope: Scope, session: str
+    ) -> tuple[Window | None, tuple[RecordedMessage, ...]]:
+        """The window, or as much of it as is enough to say what is to be folded, and that."""
+        part = await self._read(scope, session, oldest=OLDEST)
+        if part is None:
+            await self._rebuild(scope, session)
+            part = await self._read(scope, session, oldest=OLDEST)
+        if part is None or not part.messages or part.messages[-1].seq == part.last_seq:
+            return part, () if part is None else self._plan(part)
+        away = windows.plan_of_oldest(
+            part, self._limit, self._counter.message, summary_tokens=self._summary_limit
+        )
+        if away:
+            return part, away
+        window = await self._read(scope, session)
+        return window, () if window is None else self._plan(window)
 
     async def _within_limit(self, scope: Scope, session: str, window: Window) -> Window:
         if self._later is None:
@@ -164,11 +182,16 @@ class Windows:
         return Summary.from_json(stored[0].body) if stored else None
 
     async def _read(
-        self, scope: Scope, session: str, *, enough: int | None = None
+        self,
+        scope: Scope,
+        session: str,
+        *,
+        enough: int | None = None,
+        oldest: int | None = None,
     ) -> Window | None:
         """What Redis holds; None when it holds nothing that can be read."""
         try:
-            window = await self._working.read(scope, session, enough=enough)
+            window = await self._working.read(scope, session, enough=enough, oldest=oldest)
         except Corrupt as error:
             _log.warning("a window is rebuilt from the journal: %s", error)
             await self._working.clear(scope, session)
@@ -271,7 +294,7 @@ def _goes_on(stored: Summary, window: Window) -> bool:
     if window.summary is not None:
         first, last = window.summary.covers_from, window.summary.covers_to
     else:
-        first = window.last_seq - len(window.messages) + windows.lead(window.messages) + 1
+        first = window.messages[windows.lead(window.messages)].seq
         last = first - 1
     return stored.covers_from == first and stored.covers_to > last
 

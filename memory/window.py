@@ -343,11 +343,31 @@ def plan(
     """
     if window.tokens <= limit:
         return ()
-    front = lead(window.messages)
-    body = window.messages[front:]
-    room = limit - summary_limit(limit, limit if summary_tokens is None else summary_tokens)
-    room -= sum(map(count, window.messages[:front]))
+    body = window.messages[lead(window.messages) :]
+    room = _room(window, limit, count, limit if summary_tokens is None else summary_tokens)
     return body[: _cut(body, room, _LOW_WATER * room, count)]
+
+
+def plan_of_oldest(
+    part: Window, limit: int, count: Count, *, summary_tokens: int
+) -> tuple[RecordedMessage, ...]:
+    """What `plan` would fold first of a window of which only the oldest messages were read.
+
+    All that was read, where what was not has more tokens than the window has room for; () where
+    that is not so, or where a result that was not read may belong to a call: then only the whole
+    window tells.
+    """
+    front = lead(part.messages)
+    body = part.messages[front:]
+    read = sum(map(count, part.messages)) + (part.summary.tokens if part.summary else 0)
+    room = _room(part, limit, count, summary_tokens)
+    return () if part.tokens - read <= room or _open_calls(body) else body
+
+
+def _room(window: Window, limit: int, count: Count, summary_tokens: int) -> int:
+    """Tokens that a window has for messages beside its lead and a summary."""
+    opening = window.messages[: lead(window.messages)]
+    return limit - summary_limit(limit, summary_tokens) - sum(map(count, opening))
 
 
 def shown(window: Window, limit: int, count: Count) -> Window:

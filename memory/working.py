@@ -112,13 +112,15 @@ live(ttl)
 return 1
 """)
 
-# ARGV: owner, and the tokens that the newest entries must have before older ones may be left out;
-# '' for all. They are looked at by 64, so that a group is hardly ever torn.
+# ARGV: owner; the tokens that the newest entries must have before older ones may be left out; how
+# many after the lead are wanted; each '' for all. The newest are looked at by 64, so that a group
+# is hardly ever torn.
 _READ = _Script("""
 local lead = found()
 if not lead then return false end
 local it = redis.call('HMGET', meta, 'owner', 'last', 'tokens', 'summary', 'expired')
-local most, from = tonumber(ARGV[2]), lead
+local most, from, to = tonumber(ARGV[2]), lead, -1
+if tonumber(ARGV[3]) then to = lead + ARGV[3] - 1 end
 if most and tonumber(it[3]) > most then
   local tokens = 0
   from = redis.call('LLEN', window)
@@ -132,7 +134,7 @@ if most and tonumber(it[3]) > most then
 end
 local entries = {}
 if lead > 0 then entries = redis.call('LRANGE', window, 0, lead - 1) end
-for _, entry in ipairs(redis.call('LRANGE', window, from, -1)) do
+for _, entry in ipairs(redis.call('LRANGE', window, from, to)) do
   entries[#entries + 1] = entry
 end
 it[6] = from - lead
@@ -220,17 +222,26 @@ class WorkingMemory:
             )
         )
 
-    async def read(self, scope: Scope, session: str, *, enough: int | None = None) -> Window | None:
+    async def read(
+        self,
+        scope: Scope,
+        session: str,
+        *,
+        enough: int | None = None,
+        oldest: int | None = None,
+    ) -> Window | None:
         """The window as it is now, all of one moment; None when there is none.
 
         With `enough`, of a window with more tokens than that only the lead and the newest messages,
-        which have so many or more; `unsummarised` says how many are left out. `tokens` is what all
-        messages were said to have when they came, and the summary's.
+        which have so many or more; `unsummarised` says how many are left out. With `oldest`, only
+        the lead and so many messages after it. `tokens` is what all messages were said to have when
+        they came, and the summary's.
 
         Raises Corrupt when what is there cannot be read or is not this session's; `clear` it then,
         and rebuild.
         """
-        answer = await self._run(_READ, scope, session, [b"" if enough is None else enough])
+        wanted = [b"" if given is None else given for given in (enough, oldest)]
+        answer = await self._run(_READ, scope, session, wanted)
         if answer is None:
             return None
         owner, last, tokens, summary, expired, left_out, entries = answer

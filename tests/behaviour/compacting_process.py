@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from memory import Memory
 from memory.journal import Journal
@@ -49,6 +49,17 @@ class DiesAtFold(WorkingMemory):
         done = await super().fold(scope, session, read=read, summary=summary)
         os.kill(os.getpid(), signal.SIGKILL)
         return done
+
+
+class Measured(WorkingMemory):
+    """Keeps how many messages each read gave."""
+
+    gave: ClassVar[list[int]] = []
+
+    async def read(self, *given: Any, **more: Any) -> Window | None:
+        window = await super().read(*given, **more)
+        self.gave.append(len(window.messages) if window else 0)
+        return window
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from memory import Memory
 from memory.compaction import AT_ONCE, Compactor
 from memory.journal import Journal
 from memory.models import Scope, Summary
-from memory.projections import SUMMARY
+from memory.projections import OLDEST, SUMMARY
 from memory.settings import Settings
 from memory.summary import Excerpts, Summariser
 from memory.tokens import TokenCounter
@@ -27,6 +27,7 @@ from memory.working import WorkingMemory, open_redis
 from tests.behaviour.compacting_process import (
     LIMIT,
     SESSION,
+    Measured,
     compact_and_die,
     filled,
     record_lines,
@@ -278,6 +279,28 @@ async def test_a_bug_over_one_session_does_not_end_compaction(
         assert "sk-secret" not in caplog.text
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize("urls", ["local"], indirect=True)
+async def test_a_backlog_of_a_day_is_summarised_without_reading_all_of_it_for_each_portion(
+    urls: dict[str, str], scope: Scope
+) -> None:
+    llm = ScriptedLLM(says("They spoke of the ferry."), window=6_000)
+    Measured.gave.clear()
+    async with windows_at(urls, Measured) as (journal, _, windows):
+        recorded = await filled(journal, windows, scope, first=0, size=4 * OLDEST)
+        while await windows.compact(scope, SESSION, retelling(llm)):
+            continue
+        window = await windows.read(scope, SESSION)
+        assert window.summary is not None
+        assert window.unsummarised == 0
+        assert window.summary.covers_to + len(window.messages) == len(recorded)
+        told_of = "".join(asked.data for asked in llm.asked)
+        numbers = [int(n) for n in re.findall(r"Line (\d+):", told_of)]
+        assert numbers == list(range(window.summary.covers_to))
+        assert len(llm.asked) > 4
+        assert max(Measured.gave) == OLDEST
+        assert await windows.from_journal(scope, SESSION) == window
 
 
 async def test_the_language_model_can_be_taken_away_and_given_back(

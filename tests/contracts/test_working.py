@@ -119,6 +119,16 @@ async def test_of_a_large_window_the_newest_part_can_be_read_alone(
     assert await working.read(scope, SESSION, enough=0) != whole
 
 
+async def test_of_a_large_window_the_oldest_part_can_be_read_alone(
+    working: WorkingMemory, scope: Scope
+):
+    history = [said(1, "system", "Be brief."), *small_talk(300, first=2)]
+    whole = await filled(working, scope, history)
+    part = await working.read(scope, SESSION, oldest=3)
+    assert part == whole.model_copy(update={"messages": whole.messages[:4]})
+    assert await working.read(scope, SESSION, oldest=300) == whole
+
+
 async def test_where_nothing_was_appended_there_is_no_window(working: WorkingMemory, scope: Scope):
     assert await working.read(scope, SESSION) is None
     assert await working.append(scope, SESSION, [], [])

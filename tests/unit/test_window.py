@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.errors import BudgetError
-from memory.models import Message, RecordedMessage, Role, Summary, ToolCall
+from memory.models import Message, RecordedMessage, Role, Summary, ToolCall, Window
 from memory.window import (
     boundaries,
     fit,
@@ -18,6 +18,7 @@ from memory.window import (
     groups,
     lead,
     plan,
+    plan_of_oldest,
     shown,
     sound,
     summary_limit,
@@ -383,6 +384,34 @@ def test_the_newest_user_message_stays_while_the_window_can_hold_its_turn():
     size = sum(map(size_of, turn))
     assert seqs(plan(gather(history, size_of), size * 2, size_of))[-1] <= 20
     assert seqs(plan(gather(history, size_of), size, size_of))[-1] > 21
+
+
+def oldest(messages: list[RecordedMessage], read: int) -> Window:
+    """The window of these, of which only the first were read."""
+    window = gather(messages, size_of)
+    return window.model_copy(update={"messages": window.messages[:read]})
+
+
+def test_of_a_long_window_the_oldest_tell_what_goes_first_and_of_a_short_one_they_do_not():
+    history = [said(1, "system", "Be brief."), *small_talk(40, first=2)]
+    part = plan_of_oldest(oldest(history, 11), 300, size_of, summary_tokens=50)
+    assert seqs(part) == list(range(2, 12))
+    assert set(seqs(part)) <= set(seqs(plan(gather(history, size_of), 300, size_of)))
+    assert plan_of_oldest(oldest(history, 31), 300, size_of, summary_tokens=50) == ()
+
+
+@given(histories(max_size=40), st.data())
+def test_no_call_is_taken_from_the_oldest_without_a_result_that_it_has(
+    history: list[RecordedMessage], data: st.DataObject
+):
+    read = data.draw(st.integers(0, len(history)))
+    limit = data.draw(st.integers(0, 400))
+    away = plan_of_oldest(oldest(history, read), limit, size_of, summary_tokens=limit // 4)
+    gone = set(seqs(away))
+    for first, *results in groups(history):
+        for call in first.tool_calls if first.seq in gone else ():
+            answers = [each.seq for each in results if each.tool_call_id == call.id]
+            assert not answers or answers[0] in gone
 
 
 def test_a_session_of_tool_traffic_shrinks():
