@@ -25,6 +25,7 @@ from pydantic import (
 
 from memory.errors import EmptyInput, InvalidInput, InvalidScope
 from memory.explain import explain
+from memory.fence import strip_fences
 from memory.providers import anthropic_request, openai_request
 from memory.providers.parts import is_blank, says_nothing
 from memory.times import as_utc, iso
@@ -547,7 +548,7 @@ class Context(Value):
         if self.tokens.memory:
             for place in range(len(self.messages) - 1, -1, -1):
                 content = self.messages[place].get("content")
-                if isinstance(content, str) and content.startswith("<memory-"):
+                if isinstance(content, str) and content and not strip_fences(content):
                     return place
         return len(self.messages)
 

@@ -42,7 +42,7 @@ from memory.models import JsonObject, Message, Role
 from memory.providers.anthropic import anthropic_tool, input_of
 from memory.providers.openai import openai_tool
 from memory.providers.parts import Media, part_of, text_of
-from memory.providers.wire import STAND_IN, compact, listed, tool_name
+from memory.providers.wire import STAND_IN, compact, fields, listed, string, tool_name
 
 SLICE = 50_000
 """Characters that are encoded in one go."""
@@ -430,6 +430,8 @@ _FIXED_PARTS = {
     "video": ATTACHMENT,
     "video_url": ATTACHMENT,
 }
+_FILE_PARTS = ("file", "input_file", "document")
+_TEXT_TYPES = ("text/", "application/json")
 _IMAGE_PARTS = frozenset({"image_url", "input_image", "image", "image_file"})
 
 
@@ -469,7 +471,7 @@ def _known_part(part: Mapping[str, JsonValue]) -> tuple[str | int, ...] | None:
         return (text,)
     if kind in _IMAGE_PARTS:
         return (IMAGE_LOW if _detail(part) == "low" else IMAGE,)
-    if kind in ("document", "file", "input_file") and not _has_text_source(part):
+    if kind in _FILE_PARTS and not _has_text_source(part):
         return (_text_of_file(part) or ATTACHMENT, *map(str, _beside_a_document(part)))
     if kind in _FIXED_PARTS:
         return (_FIXED_PARTS[kind],)
@@ -484,13 +486,21 @@ def _known_part(part: Mapping[str, JsonValue]) -> tuple[str | int, ...] | None:
 
 
 def _is_media(part: JsonValue) -> bool:
-    return isinstance(part, dict) and isinstance(part_of(part), Media)
+    kind = fields(part).get("type")
+    return kind in _IMAGE_PARTS or kind in _FIXED_PARTS or kind in _FILE_PARTS
 
 
 def _text_of_file(part: Mapping[str, JsonValue]) -> str:
     """What is sent of a file that is a text, even where it came encoded."""
+    if not any(_declares_text(each) for each in (part, part.get("file"), part.get("source"))):
+        return ""  # not looked into: it may be large
     file = part_of(dict(part))
     return text_of(file) if isinstance(file, Media) else ""
+
+
+def _declares_text(value: object) -> bool:
+    given = (string(each)[:64].lower() for each in fields(value).values())
+    return any(each.removeprefix("data:").startswith(_TEXT_TYPES) for each in given)
 
 
 def _beside_a_document(part: Mapping[str, JsonValue]) -> Iterator[JsonValue]:

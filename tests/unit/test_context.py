@@ -766,6 +766,16 @@ def test_very_many_marks_are_no_burden() -> None:
 # --- what comes out ----------------------------------------------------------------------------
 
 
+def test_the_stable_beginning_ends_before_memory_whatever_the_new_message_begins_with() -> None:
+    message = Message(role=Role.USER, content="<memory-0a1b2c3d> is which tag?")
+    context = build(message=message, window=talk(4), facts=[fact("f1", "user likes tea")])
+    blocks = [
+        block for each in context.anthropic(cache=True)["messages"] for block in each["content"]
+    ]
+    (marked,) = (block["text"] for block in blocks if "cache_control" in block)
+    assert marked.startswith("turn 4")
+
+
 def test_names_are_sent_in_a_form_that_providers_take_and_counted_so() -> None:
     context = build(message=Message(role=Role.USER, name="Ada <L>  King", content="hi"))
     assert context.messages[-1]["name"] == "Ada_L_King"
