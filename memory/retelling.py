@@ -15,6 +15,7 @@ summary stays as it was.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -29,7 +30,7 @@ from memory.errors import (
     LLMTruncated,
 )
 from memory.llm import LanguageModel
-from memory.llm.refusals import asks_back, declines
+from memory.llm.refusals import asks_back, declines, says_nothing, tells_an_error
 from memory.models import RecordedMessage, Role, Summary
 from memory.prose import CALL_SYNTAX, answered, names_of_calls, parts_beside, used
 from memory.summary import CountText, after, extend, without_heading
@@ -84,6 +85,28 @@ _MARKS: Final = re.compile(
     | ^\(Messages\ \d""",
     re.MULTILINE | re.IGNORECASE | re.VERBOSE,
 )
+
+
+_LABEL: Final = re.compile(
+    r"""\s*(?:\#{1,6}\s*)?[*_]{0,3}
+    (?:(?:sure|certainly|of\ course|okay|ok)[,.!]\s*)?
+    (?: (?:here['’]?s|here\ is|this\ is|below\ is)\b[^\n:]{0,60}\bsummary\b[^\n:]{0,60}:
+      | (?:the\ |a\ )?(?:(?:new|updated|running|brief|short|concise|conversation|chat)\ ){0,2}
+        summary(?:\ of\ (?:the|this|our)\ (?:conversation|chat|discussion|messages))?
+        [*_]{0,3}\s*(?::|\n)
+      | (?:以下是|这是|下面是)[^\n:：]{0,20}(?:摘要|总结|總結|概要)[:：]
+      | (?:对话|對話|本次|新的?|以上)?(?:摘要|总结|總結|概要)[*_]{0,3}\s*(?:[:：]|\n) )
+    [*_]{0,3}\s*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What models write over a summary though they were told not to."""
+_OWN_LINES: Final = tuple(
+    sentence
+    for text in (_ASK, _SHORTEN, _AS_PROSE)
+    for sentence in re.split(r"(?<=\.)\s+(?:- )?", text)
+    if len(sentence) > 40 and "{" not in sentence
+)
+"""Sentences of the instructions that nobody else writes."""
 
 
 class _Portion(NamedTuple):
@@ -180,15 +203,20 @@ class Retelling:
         except (LLMTooLong, LLMTruncated) as error:
             return "", error
         text = plain(text).strip()
-        if is_blank(text):
+        said = _without_label(text)
+        if is_blank(said) or says_nothing(said):
             raise LLMMalformed("the summary is empty")
-        if declines(text) or asks_back(text):  # a model of a caller's own may not know
+        if tells_an_error(said):
+            raise LLMMalformed("an error stands in the place of the summary")
+        if declines(said) or asks_back(said):  # a model of a caller's own may not know
             raise LLMRefused("the model declined or asked back")
-        if self._tokens(text) > limit:
-            return text, LLMTooLong(f"the summary has more than {limit} tokens")
-        if CALL_SYNTAX.search(text) or _MARKS.search(text):
+        if any(line in said for line in _OWN_LINES):
+            return "", LLMMalformed("the summary repeats what was asked")
+        if self._tokens(said) > limit:
+            return said, LLMTooLong(f"the summary has more than {limit} tokens")
+        if CALL_SYNTAX.search(text) or _MARKS.search(text) or _is_json(said):
             return text, LLMMalformed("the summary holds a call of a tool, a mark or a heading")
-        return text, None
+        return said, None
 
     def _correction(self, text: str, wrong: LLMError, data: str, limit: int) -> tuple[str, str]:
         """Instructions and data for the next try: the answer, or all anew when it is no use."""
@@ -270,6 +298,22 @@ class Retelling:
         for number, part in enumerate(parts, 1):
             if len(parts) <= _PARTS or not _PARTS * 3 // 4 < number <= len(parts) - _PARTS // 4:
                 yield _entry(f"{head} (part {number} of {len(parts)})", part)
+
+
+def _without_label(text: str) -> str:
+    """The text without what only says that it is the summary."""
+    label = _LABEL.match(text)
+    return text if label is None else text[label.end() :]
+
+
+def _is_json(text: str) -> bool:
+    if text[:1] not in ("{", "["):
+        return False
+    try:
+        json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _answer_room(limit: int) -> int:

@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 
 from memory.errors import LLMMalformed, LLMRefused, LLMTruncated
 from memory.llm.base import Answered
-from memory.llm.refusals import asks_back, declines
+from memory.llm.refusals import asks_back, declines, tells_an_error
 from memory.models import Value
 
 V = TypeVar("V", bound=Value)
@@ -119,13 +119,17 @@ def without_thoughts(text: str) -> str:
 
 
 def _only_text(text: str) -> str:
-    """The text that a JSON object with one field has; "" when it is something else."""
+    """The text that a JSON object with one field has, or the summary in it; "" when it is something
+    else, such as an error."""
     try:
         value = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return ""
-    texts = list(value.values()) if isinstance(value, dict) else []
-    return texts[0].strip() if len(texts) == 1 and isinstance(texts[0], str) else ""
+    if not isinstance(value, dict) or tells_an_error(text):
+        return ""
+    fields = {_key(name): one for name, one in value.items()}
+    said = next(iter(fields.values())) if len(fields) == 1 else fields.get("summary")
+    return said.strip() if isinstance(said, str) else ""
 
 
 # --- lists -------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Telling an answer from what a model says instead of one: that it will not, or what is meant.
+"""Telling an answer from what stands in its place: that the model will not, a question what is
+meant, an error of whoever served it, or a word that says nothing.
 
 Only how a text begins tells. A summary may report a refusal or a question, in the third person and
 somewhere inside; a model that declines or asks back says so first, and in the first or second.
@@ -96,6 +97,41 @@ _ASKS = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+_ERROR = re.compile(
+    r"""
+    (?: \{\s*["'](?:error|errors|exception|detail|fault)["']\s*:
+      | <(?:!doctype|html|\?xml)\b
+      | Traceback\ \(most\ recent
+      | (?:fatal\ |api\ |server\ )?(?:error|exception)\b\s*(?:code\s*)?\d*\s*(?:[:(]|occurred\b)
+      | (?:[\w.]+\.)?(?-i:[A-Z])\w*(?:Error|Exception|Timeout)\b\s*[:(]
+      | (?:http\S*\ )?(?:error\ )?[45]\d\d[\s:]+(?:too\ many\ requests|internal\ server
+            |bad\ (?:gateway|request)|service\ unavailable|gateway\ time|unauthori[sz]ed|forbidden
+            |not\ found)\b
+      | (?: too\ many\ requests | internal\ server\ error | bad\ gateway | gateway\ time-?\ ?out
+          | service\ (?:temporarily\ )?unavailable | upstream\ (?:connect|request)\ error
+          | rate[\ _-]limit(?:ed|\ (?:reached|exceeded)) | (?:insufficient_)?quota\ exceeded
+          | (?:connection|request|read)\ (?:error|refused|reset|timed\ out)
+          | (?:maximum\ )?context[\ _](?:length|window)[\ _]exceeded | insufficient_quota
+          | overloaded_error )\b(?!\ (?:in|for|of|at|on|to|was|were)\b)
+      | (?:错误|错誤|錯誤|请求失败|請求失敗|服务器错误|请求超时|服务不可用)\s*[:：。!！]
+    )
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+_NOTHING = re.compile(
+    r"""
+      n/?a | nil | none | null | nan | undefined | nothing | empty | blank | true | false | to\ ?do
+    | ok(?:ay)? | yes | no | sure | done | noted | understood | got\ it
+    | not\ (?:available|applicable)
+    | (?:the\ |no\ )?summary(?:\ (?:available|needed))? | summari[sz]ed
+    | nothing\ to\ summari[sz]e
+    | 无 | 無 | 空 | 没有 | 沒有 | 暂无 | [无無](?:内容|內容) | 没有内容 | 好的? | 明白 | 收到
+    | 是 | 否 | 摘要 | 总结
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
 _QUESTION_MARKS = "?？؟;՞፧⁇⁉"
 _REPORTS = re.compile(r"[:：\"“”«»「」]|\basked\b|\bwants? to know\b|问|詢", re.IGNORECASE)
 _LEADING = re.compile(r"^[\s\"'“”«»「」*_#>\-–—.…!¡]+")
@@ -113,6 +149,18 @@ def asks_back(text: str) -> bool:
     if not said or len(said) > LONGEST_QUESTION:
         return False
     return _ASKS.match(_after_pleasantries(said)) is not None or _is_all_question(said)
+
+
+def tells_an_error(text: str) -> bool:
+    """Whether it is what a server or a program says when something went wrong."""
+    said = text[: 4 * LONGEST_REFUSAL].lstrip(" \t\r\n\"'`*#>[")
+    return len(text) <= LONGEST_REFUSAL and _ERROR.match(said) is not None
+
+
+def says_nothing(text: str) -> bool:
+    """Whether it is punctuation, or one word such as "none" or "OK"."""
+    said = re.sub(r"^[\W_]+|[\W_]+$", "", text[: 4 * LONGEST_REFUSAL])
+    return not said or _NOTHING.fullmatch(said) is not None
 
 
 def _is_all_question(said: str) -> bool:

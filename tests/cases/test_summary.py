@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -19,7 +20,7 @@ from memory.models import Scope
 from memory.settings import Settings
 from memory.tokens import TokenCounter
 from tests.behaviour.conftest import Clock
-from tests.llm_endpoint import LLMEndpoint, failing, refused
+from tests.llm_endpoint import Answer, LLMEndpoint, failing, raw, refused
 from tests.scripted_llm import TIMEOUT, Asked, ScriptedLLM, fails, says
 from tests.stub_embedder import StubEmbedder
 
@@ -124,6 +125,44 @@ async def test_a_failed_summary_over_http_leaves_everything_and_is_made_up_for(
         assert (after.unsummarised, after.problem) == (0, "")
         assert after.summary is not None
         assert after.summary.text == "They spoke of the ferry, and of the way back."
+
+
+STANDS_IN = {
+    "error": "Error: upstream connect error or disconnect/reset before headers",
+    "json": json.dumps({"error": {"message": "context_length_exceeded", "code": 400}}),
+    "unwrapped": json.dumps({"error": "Rate limit reached for requests"}),
+    "body": raw(json.dumps({"error": {"message": "slow down", "code": 429}})),
+    "page": raw("<html><title>Sign in</title></html>"),
+    "choices": raw(json.dumps({"id": "c", "object": "chat.completion", "choices": []})),
+    "traceback": "Traceback (most recent call last):\nTimeoutError: read timed out",
+    "none": "N/A",
+    "done": "Done!",
+}
+"""What comes with a status of 200 and is no summary."""
+
+
+@pytest.mark.parametrize("answer", STANDS_IN.values(), ids=STANDS_IN)
+async def test_an_error_that_comes_as_an_answer_is_no_summary(
+    open_with: OpenWith, clock: Clock, llm_endpoint: LLMEndpoint, answer: Answer | str
+) -> None:
+    """SUM-01 and LLM-04: proxies and servers say what went wrong in the place of the answer."""
+    llm_endpoint.always(answer)
+    settings = llm_endpoint.settings(llm_retries=0)
+    async with open_with(**settings, window_tokens=400, summary_tokens=100) as memory:
+        session = memory.user("u1").session("s")
+        await filled(memory, first=1, size=30)
+        window = await session.window()
+        assert window.summary is None
+        assert window.unsummarised > 0
+        assert window.problem.startswith("the language model")
+        context = await session.build_context("And now?", budget=2_000)
+        assert any(window.problem in warning for warning in context.warnings)
+        llm_endpoint.always("Summary: They spoke of the ferry.")
+        clock.now += LONGEST_PAUSE
+        await filled(memory, first=31, size=2)
+        after = await session.window()
+        assert after.summary is not None
+        assert after.summary.text == "They spoke of the ferry."
 
 
 @pytest.mark.parametrize("window", [4_096, 2_000])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory.llm.refusals import asks_back, declines
+from memory.llm.refusals import asks_back, declines, says_nothing, tells_an_error
 
 REFUSALS = [
     "I can't help with that.",
@@ -108,3 +108,57 @@ def test_an_answer_that_reports_a_refusal_or_a_question_is_an_answer(text: str) 
 def test_long_nonsense_is_judged_at_once(text: str) -> None:
     assert not declines(text) or len(" ".join(text.split())) < 1_000
     asks_back(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: upstream connect error or disconnect/reset before headers",
+        "Error code: 429 - {'error': {'message': 'slow down'}}",
+        "TimeoutError: the read operation timed out",
+        "requests.exceptions.ReadTimeout: HTTPSConnectionPool",
+        "Traceback (most recent call last):\n  File",
+        '{"error": {"message": "context_length_exceeded"}}',
+        "```\n{'detail': 'Not Found'}\n```",
+        "<!DOCTYPE html><title>502</title>",
+        "502 Bad Gateway",
+        "Rate limit exceeded, try again in 20 s.",
+        "Internal Server Error",
+        "错误：请求超时",
+    ],
+)
+def test_what_a_server_says_when_something_went_wrong_is_an_error(text: str) -> None:
+    assert tells_an_error(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Errors in the deploy were found by Ada; the first was 'Error: no disk'.",
+        "Error handling was discussed: Ada wants retries.",
+        "Service unavailable in Oslo, said the operator, so Ada goes by train.",
+        "Rate limiting was decided on: 40 requests a minute.",
+        "404 people came to the fair.",
+        "Ada saw 'TimeoutError: x' and asked what it means.",
+        "错误处理已经讨论过：Ada 想要重试。",
+    ],
+)
+def test_what_tells_of_errors_is_none(text: str) -> None:
+    assert not tells_an_error(text)
+
+
+def test_a_word_that_says_nothing_is_told_from_one_that_does() -> None:
+    for text in (
+        "N/A",
+        "-",
+        "None.",
+        "null",
+        "OK.",
+        "**Done!**",
+        "…",
+        "No summary needed.",
+        "无。",
+    ):
+        assert says_nothing(text), text
+    for text in ("Tea.", "None of them came.", "OK was what Ada said.", "没有人来。", "无锡"):
+        assert not says_nothing(text), text

@@ -97,6 +97,7 @@ async def test_what_is_too_long_is_sent_back_to_be_shortened():
         ("<memory-0a1b2c3d>\nThey spoke.\n</memory-0a1b2c3d>", LLMMalformed),
         ("Excerpts of messages 1-4 (2026-01-02):\n- user: tea", LLMMalformed),
         ("**Summary of earlier messages 1 to 4** of this conversation.", LLMMalformed),
+        ('{"topic": "tea", "mood": "fine"}', LLMMalformed),
     ],
 )
 async def test_an_answer_that_stays_wrong_fails_after_three_calls(
@@ -106,6 +107,33 @@ async def test_an_answer_that_stays_wrong_fails_after_three_calls(
     with pytest.raises(error):
         await asking.extend(None, small_talk(4), limit=LIMIT)
     assert len(llm.asked) == 3
+
+
+async def test_the_instructions_are_no_summary():
+    asking, llm = retelling(lambda asked: asked.instructions)
+    with pytest.raises(LLMError):
+        await asking.extend(None, small_talk(4), limit=2 * LIMIT)
+    assert len(llm.asked) == 3
+    assert all("messages that came after it" in asked.instructions for asked in llm.asked)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "Summary: ",
+        "## Summary\n\n",
+        "**Updated summary:** ",
+        "Sure! Here is a short summary of the conversation:\n",
+        "The summary of this conversation:\n",
+        "摘要：",
+        "以下是对话的总结：",
+    ],
+)
+async def test_what_only_says_that_it_is_the_summary_is_left_out(label: str):
+    told = "They spoke of tea. Its summary: green."
+    asking, llm = retelling(says(f"{label}{told}"))
+    assert (await asking.extend(None, small_talk(4), limit=LIMIT)).text == told
+    assert len(llm.asked) == 1
 
 
 async def test_call_syntax_is_sent_back_to_be_told_as_prose():
@@ -122,6 +150,9 @@ async def test_call_syntax_is_sent_back_to_be_told_as_prose():
     [
         (fails(), LLMUnavailable),
         (says(""), LLMMalformed),
+        (says("N/A"), LLMMalformed),
+        (says("Summary:"), LLMMalformed),
+        (says("Error: upstream connect error"), LLMMalformed),
         (says("I'm sorry, but I can't help with that."), LLMRefused),
         (says("抱歉，我无法总结这段对话。"), LLMRefused),
         (says("Could you tell me what you would like me to summarise?"), LLMRefused),
