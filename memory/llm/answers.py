@@ -33,9 +33,11 @@ DEPTH = 6
 SPANS = 200
 """How many bracketed spans of one answer are read."""
 
-_THOUGHTS = re.compile(
-    r"<(think|thinking|reasoning|reflection)>.*?</\1>", re.DOTALL | re.IGNORECASE
-)
+_NAMES_OF_THOUGHTS = ("think", "thinking", "reasoning", "reflection")
+_THOUGHT = re.compile(rf"<({'|'.join(_NAMES_OF_THOUGHTS)})>", re.IGNORECASE | re.ASCII)
+_END_OF_THOUGHT = {
+    name: re.compile(f"</{name}>", re.IGNORECASE | re.ASCII) for name in _NAMES_OF_THOUGHTS
+}
 _UNENDED_THOUGHT = re.compile(r"^\s*<(think|thinking|reasoning)>", re.IGNORECASE)
 _LOST_START = re.compile(r"^.*?</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"\s*```[^\n`]*\n(.*?)\n?\s*```\s*", re.DOTALL)
@@ -112,10 +114,26 @@ def read_text(text: str) -> str:
 
 def without_thoughts(text: str) -> str:
     """Without what a model that reasons wrote down before its answer."""
-    said = _THOUGHTS.sub("", text)
+    said = _without_ended_thoughts(text)
     if _UNENDED_THOUGHT.match(said):
         return ""
     return _LOST_START.sub("", said, count=1).strip()
+
+
+def _without_ended_thoughts(text: str) -> str:
+    """In one pass: a model that has lost its way may begin thousands and end none."""
+    kept: list[str] = []
+    unended: set[str] = set()
+    done = at = 0
+    while (begin := _THOUGHT.search(text, at)) is not None:
+        name, at = begin[1].lower(), begin.end()
+        end = None if name in unended else _END_OF_THOUGHT[name].search(text, at)
+        if end is None:
+            unended.add(name)
+            continue
+        kept.append(text[done : begin.start()])
+        done = at = end.end()
+    return "".join(kept) + text[done:]
 
 
 def _only_text(text: str) -> str:

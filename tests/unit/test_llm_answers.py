@@ -263,3 +263,9 @@ def test_an_error_is_not_unwrapped(text: str) -> None:
 def test_thoughts_alone_are_no_text() -> None:
     assert read_text("<think>I should say that") == ""
     assert read_text("<thinking>So.</thinking>") == ""
+
+
+def test_thoughts_are_taken_out_whole_and_what_is_never_ended_is_looked_for_once():
+    text = "a<think>b<think>c</think>d<Reasoning>e</THINK>f</reasoning>g"
+    assert read_text(text) == "adg"
+    assert read_text("Tea." + "<think>" * 200_000) == "Tea." + "<think>" * 200_000
