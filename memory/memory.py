@@ -415,7 +415,8 @@ class UserMemory:
     async def pin_fact(
         self, subject: str, predicate: str, object: str | None = None, pinned: bool = True
     ) -> None:
-        """Have a fact in every context of this user, whatever is asked; or no longer.
+        """Have a fact in every context of this user, whatever is asked; or no longer. It does not
+        say that the fact holds: `assert_fact` does, before or afterwards.
 
         It is the slot that is pinned: of a predicate with one object at a time, or without an
         `object`, what holds in it, now or later. Pinning twice is as once. Durable when it
