@@ -85,10 +85,7 @@ class Compactor:
     async def problem(self, scope: Scope, session: str) -> str:
         """Why the session could not be summarised yet, in our words; '' when nothing is wrong."""
         failed = await self.retries.of(scope, session)
-        if failed is None:
-            return ""
-        times = "once" if failed.attempts == 1 else f"{failed.attempts} times"
-        return f"{failed.reason}, tried {times}"
+        return f"{failed.reason}, tried {failed.times}" if failed else ""
 
     async def idle(self, timeout: timedelta) -> bool:
         """Wait until everything that was asked for has been tried. False when the time is up."""

@@ -260,7 +260,7 @@ async def _failed(job: str, journal_url: str | None, settings: Settings) -> Heal
         part=job,
         ok=not standing.waiting,
         version=f"{standing.waiting} wait, {standing.given_up} given up",
-        problem=f"the last one failed {last.attempts} times: {last.reason}" if last else "",
+        problem=f"the last one failed {last.times}: {last.reason}" if last else "",
     )
 
 
@@ -274,7 +274,7 @@ async def _unread(journal_url: str | None, settings: Settings) -> Health:
     why = [f"the newest night ended early: {ended}"] if ended else []
     if failed.newest:
         last = failed.newest
-        why.append(f"the last one failed {last.attempts} times: {last.reason}")
+        why.append(f"the last one failed {last.times}: {last.reason}")
     return Health(
         part="facts",
         ok=not (failed.waiting or (reading.untried and ended)),

@@ -70,6 +70,11 @@ class Retry(Value):
     retry_at: Moment | None
     updated_at: Moment
 
+    @property
+    def times(self) -> str:
+        """How often it was tried, for people."""
+        return "once" if self.attempts == 1 else f"{self.attempts} times"
+
 
 class Standing(Value):
     """How many items wait to be tried again, how many were given up, and what failed last."""

@@ -185,7 +185,9 @@ def night(console: Console, report: Report) -> None:
         f"{counted(report.users, 'user')}, {counted(report.episodes, 'episode')}: "
         f"{report.archived} {would}archived, {report.promoted} {would}promoted"
     )
-    if report.reading:
+    if report.reading and report.dry_run:
+        console.print(f"{counted(report.reading.waiting, 'message')} would be read for facts")
+    elif report.reading:
         _reading(console, report.reading)
     for plan in report.plans:
         for fact in plan.promote:
