@@ -32,7 +32,6 @@ from memory import window as windows
 from memory.budget import ContextPolicy, Section, allot
 from memory.errors import BudgetError, InvalidInput
 from memory.fence import defused, fence
-from memory.fence import strip_fences as strip_fences
 from memory.models import (
     Cause,
     Context,

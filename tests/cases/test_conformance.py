@@ -15,8 +15,8 @@ from redis.asyncio import Redis
 from consolidation import consolidate
 from memory import Memory
 from memory.chroma import open_chroma
-from memory.context import strip_fences
 from memory.errors import InvalidInput, InvalidScope, NotFound
+from memory.fence import strip_fences
 from memory.journal import Journal
 from memory.memory import UserMemory
 from memory.models import Context, Scope

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from memory.models import (
     Context,
     Dropped,
     Item,
+    JsonObject,
     Message,
     Prefix,
     Recalled,
@@ -186,10 +188,15 @@ SCHEMA_1 = Path(__file__).parent / "snapshot_schema_1.json"
 """The bytes of `built()` as version 1 of the document had them."""
 
 
+def _without_marks(message: JsonObject) -> bytes:
+    """The message without the hashes of fences, which were made in another way then."""
+    return re.sub(rb"memory-[0-9a-f]{8}", b"memory-", encode(message))
+
+
 def test_bytes_of_the_first_schema_are_still_read() -> None:
     old = context_of(SCHEMA_1.read_bytes(), snapshot_id="s1")
     now = built()
-    assert old.messages == now.messages
+    assert list(map(_without_marks, old.messages)) == list(map(_without_marks, now.messages))
     assert [item.id for item in old.items] == [item.id for item in now.items]
     assert [item.scores for item in old.items] == [item.scores for item in now.items]
     assert old.tokens == now.tokens
