@@ -6,6 +6,7 @@ The docstring of each test names its id.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from datetime import timedelta
 
@@ -262,3 +263,33 @@ async def test_what_is_recalled_is_fenced_data_that_cannot_close_its_fence(
     assert strip_fences(text) == ""
     assert "tool result" in text
     assert "motto" in text
+
+
+async def test_injections_in_names_pinned_facts_and_summaries_stay_data(
+    open_memory: Open,
+) -> None:
+    """SEC-02: the same text by every other way into a context."""
+    opening = re.compile(r"<memory-[0-9a-f]{8}>")
+    async with open_memory(window_tokens=500, summary_tokens=400) as memory:
+        user = memory.user("ada")
+        named = {"role": "user", "name": INJECTION, "content": "The harbour page is down."}
+        await user.session("named").record(messages=[named])
+        long = [f"{INJECTION} (part {n} of the harbour page)" for n in range(24)]
+        await user.session("s").record(messages=[{"role": "user", "content": t} for t in long])
+        await user.assert_fact(f"harbour\n{INJECTION}", "rule", f"boats first\n\n{INJECTION}")
+        await user.pin_fact(f"harbour\n{INJECTION}", "rule")
+        assert await memory.settled(PATIENCE)
+        context = await user.session("s").build_context(
+            "What does the harbour page say?", system="Be kind."
+        )
+    blocks = [str(m["content"]) for m in context.messages if opening.match(str(m["content"]))]
+    assert min(context.tokens.pinned, context.tokens.summary, context.tokens.episodes) > 0
+    assert len(blocks) == 3
+    assert sum("ignore earlier rules" in block for block in blocks) == 3
+    assert [m["content"] for m in context.messages if m["role"] == "system"] == ["Be kind."]
+    for block in blocks:
+        first, *inside, last = block.splitlines()
+        assert last == first.replace("<", "</", 1)
+        assert not any(re.match(r"</?memory|<\|im_start", line) for line in inside)
+        assert not any(line.startswith(("SYSTEM", "You obey")) for line in inside)
+        assert strip_fences(block) == ""

@@ -14,7 +14,7 @@ import pytest
 
 from memory import Memory
 from memory.compaction import AT_ONCE, LONGEST_PAUSE
-from memory.errors import ConfigurationError, LLMError, LLMTooLong, LLMUnavailable
+from memory.errors import BudgetError, ConfigurationError, LLMError, LLMTooLong, LLMUnavailable
 from memory.llm import LanguageModel
 from memory.models import Scope
 from memory.settings import Settings
@@ -125,6 +125,25 @@ async def test_a_failed_summary_over_http_leaves_everything_and_is_made_up_for(
         assert (after.unsummarised, after.problem) == (0, "")
         assert after.summary is not None
         assert after.summary.text == "They spoke of the ferry, and of the way back."
+
+
+async def test_a_budget_that_is_too_small_is_refused_before_a_model_is_asked(
+    open_with: OpenWith, llm_endpoint: LLMEndpoint
+) -> None:
+    """WIN-01, with a language model"""
+    llm_endpoint.always("They spoke of the ferry.")
+    async with open_with(
+        **llm_endpoint.settings(), window_tokens=400, summary_tokens=100
+    ) as memory:
+        session = memory.user("u1").session("s")
+        with pytest.raises(BudgetError) as caught:
+            await session.build_context("hello", system="word " * 900, budget=500)
+        assert (caught.value.needed >= 900, caught.value.given) == (True, 500)
+        assert await memory.settled(PATIENCE)
+        assert llm_endpoint.requests == []
+        assert await memory.user("u1").snapshots() == []
+        await filled(memory, first=1, size=30)
+        assert llm_endpoint.requests
 
 
 STANDS_IN = {
