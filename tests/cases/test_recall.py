@@ -250,7 +250,8 @@ async def test_memory_is_asked_what_the_user_said_and_not_the_prompt_around_it(
     assert prompt not in [episode.text for episode in await user.episodes()]
     again = await session.build_context(prompt, query=plain, reserve=0)
     assert plain not in [item.text for item in again.items if item.tier == "episodic"]
-    unknown = await user.session("t").build_context(prompt, query="Who mends the organ?")
+    papers = prompt.partition("\n\n")[0]
+    unknown = await user.session("t").build_context(papers, query="Who mends the organ?")
     assert "Nothing in memory answers this." in unknown.text
     quoted = f"{context.messages[-2]['content']}\n\nWho mends the organ?"
     assert "Nothing in memory answers this." in (await session.build_context(quoted)).text
