@@ -290,6 +290,6 @@ async def test_injections_in_names_pinned_facts_and_summaries_stay_data(
     for block in blocks:
         first, *inside, last = block.splitlines()
         assert last == first.replace("<", "</", 1)
-        assert not any(re.match(r"</?memory|<\|im_start", line) for line in inside)
+        assert not any("<memory-" in line or "</memory-" in line for line in inside)
         assert not any(line.startswith(("SYSTEM", "You obey")) for line in inside)
         assert strip_fences(block) == ""
