@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -135,7 +136,7 @@ class Redactor:
                 for key, inner in value.items()
             }
         if isinstance(value, list | tuple):
-            return [self._json(inner, name) for inner in value]
+            return [self._item(value, at, name) for at in range(len(value))]
         if isinstance(value, int) and not isinstance(value, bool):
             said = str(value) if abs(value) < 10**19 else ""
             masked = self.field(name, said) if said else said
@@ -144,11 +145,20 @@ class Redactor:
 
     def field(self, name: str, text: str) -> str:
         """The text in a field of this name."""
-        if self.builtin and name and (kind := secret_names.is_secret(name, text)):
-            return self._hooked(mask(kind))
-        if name in _IN_ORDER or _is_data(text):
+        if self.builtin and name and (span := secret_names.in_field(name, text)):
+            return self._hooked(_covered(text, [span]))
+        if (name in _IN_ORDER and _AS_BUILT.fullmatch(text)) or _is_data(text):
             return text
         return self(text)
+
+    def _item(self, items: Sequence[Any], at: int, name: str) -> Any:
+        """What stands in a list: of a pair's second its first is the name, and a flag before it."""
+        item, before = items[at], items[at - 1] if at else None
+        if self.builtin and isinstance(before, str) and isinstance(item, str):
+            paired = at == 1 and len(items) == 2
+            if (paired or before[:2] == "--") and (span := secret_names.beside(before, item)):
+                item = _covered(item, [span])
+        return self._json(item, name)
 
     def _call(self, call: ToolCall) -> ToolCall:
         name, arguments = self._name(call.name), self._json_text(call.arguments)
@@ -204,35 +214,52 @@ _HIDDEN_IN_JSON = re.compile(r"\s*[{\[]")
 """JSON, whose escapes may hide letters that a name is made of."""
 _IN_ORDER = frozenset({"type", "role", "media_type", "mime_type", "detail", "tool_use_id"})
 """Fields of content parts that say how they are built."""
+_AS_BUILT = re.compile(r"[a-z][a-z0-9_./+-]{0,63}|toolu_\w{1,64}|call_\w{1,64}")
+"""What they say: a word of the provider's, or an id of its making."""
+_DATA_URL = re.compile(
+    r"data:[\w./+-]{0,127}(?:;[\w.=-]{1,64}){0,4};base64,[A-Za-z0-9+/_-]*+={0,2}"
+)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{256,}+={0,2}")
 
 
 def _is_data(text: str) -> bool:
-    """Whether it is an image's, a sound's or a file's bytes."""
-    if text.startswith("data:") and ";base64," in text[:256]:
-        return True
-    return len(text) >= 256 and _BASE64.fullmatch(text) is not None
+    """Whether it is an image's, a sound's or a file's bytes, and nothing else."""
+    if text.startswith("data:"):
+        return _DATA_URL.fullmatch(text) is not None
+    if len(text) < 256 or _BASE64.fullmatch(text) is None:
+        return False
+    return not secret_shapes.begins_token(text)
 
 
 def _name_of(of: Mapping[Any, Any], key: Any, above: str) -> str:
     """The name of a field: its key, or what stands beside it in {"name": …, "value": …}."""
-    if key == "value":
-        named = of.get("name", of.get("key"))
-        return named if isinstance(named, str) else above
+    if key in ("value", "Value"):
+        beside = (of.get(each) for each in ("name", "key", "Name", "Key"))
+        return next((named for named in beside if isinstance(named, str)), above)
     return key if isinstance(key, str) else above
 
 
+_MANY, _CLOSE = 5_000, 32
+"""Secrets in one text, and characters between two, from which on they are masked as one."""
+
+
 def _apart(spans: list[Span], masks: list[tuple[int, int]]) -> list[Span]:
-    """The spans in order, none over another or over a mask that is there already."""
+    """The spans in order, none over another or over a mask that is there already. Where there are
+    more than anybody says, those that stand close are one."""
     apart: list[Span] = []
-    for span in sorted(spans, key=lambda each: (each.start, -each.end)):
-        if any(start < span.end and span.start < end for start, end in masks):
+    close = _CLOSE if len(spans) > _MANY else 0
+    first, upto, what = -1, -1 - close, ""
+    for start, end, kind in sorted(spans, key=lambda each: (each.start, -each.end)):
+        mask_before = bisect_left(masks, (end,)) - 1
+        if mask_before >= 0 and masks[mask_before][1] > start:
             continue
-        if not apart or span.start >= apart[-1].end:
-            apart.append(span)
-        elif span.end > apart[-1].end:
-            apart[-1] = apart[-1]._replace(end=span.end)
-    return apart
+        if start < upto + close:
+            upto = max(upto, end)
+            continue
+        if first >= 0:
+            apart.append(Span(first, upto, what))
+        first, upto, what = start, end, kind
+    return [*apart, Span(first, upto, what)] if first >= 0 else []
 
 
 def _covered(text: str, spans: list[Span]) -> str:

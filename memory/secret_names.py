@@ -24,27 +24,64 @@ from typing import NamedTuple
 
 from memory.secret_shapes import Span, is_placeholder
 
+_MOST, _ASKING = 50_000, 10
+"""Looks at one text at most, and what it takes to ask a name what it is given. People, files and
+logs have fewer names; where there are more, all that one may be given is masked, so that nobody
+waits."""
 
-def find(text: str, lowered: str) -> Iterator[Span]:
+
+def find(text: str, lowered: str) -> Iterable[Span]:
     """The named secrets in a folded text; `lowered` is its lower case, of the same length."""
     said = _Said(text, lowered)
+    found: list[Span] = []
+    looks = 0
     for stem in _stems_in(lowered):
         at = lowered.find(stem.text)
         while at >= 0:
             after = at + len(stem.text)
-            name = _named(said, at, stem)
-            span = name and _valued(said, name, after, stem)
+            tail = stem.tail.match(lowered, after)
+            span = None
+            looks += 1
+            if looks > _MOST:
+                return _whatever_is_given(lowered)
+            if (tail or stem.sort is _PASSWORD) and not _is_in_mask(lowered, at):
+                looks += _ASKING
+                name = _named(said, at, stem)
+                span = name and _valued(said, name, after, stem, tail)
             if span:
-                yield span
+                found.append(span)
             at = lowered.find(stem.text, max(after, span.end if span else 0))
+    return found
 
 
-def is_secret(name: str, value: str) -> str | None:
-    """The kind of secret that a field of this name holds, when its value is one; else None."""
+def in_field(name: str, value: str) -> Span | None:
+    """The secret that is the value of a field of this name, or in it; None where there is none."""
     field = _field(name[:_JUDGED])
-    if field and _holds(field, _Value(value[:_JUDGED], "", _Joint.TIGHT)):
-        return field.kind
+    if field is None:
+        return None
+    if field.sort in _LINES:
+        return _after(f"{name[:_JUDGED]}: ", value)
+    if _holds(field, _Value(value[:_JUDGED], "", _Joint.TIGHT)):
+        return Span(0, len(value), field.kind)
     return None
+
+
+def beside(name: str, value: str) -> Span | None:
+    """The secret in a value that stands behind a name, with nothing said of how they belong."""
+    field = _field(name[:_JUDGED])
+    if field is None:
+        return None
+    return _after(f"{name[:_JUDGED]}{':' * (field.sort in _LINES)} ", value)
+
+
+def _after(start: str, value: str) -> Span | None:
+    """The first secret in a value, as it is read after such a start."""
+    text = folded(start + value)
+    spans = (span for span in find(text, lower(text)) if span.start >= len(start))
+    found = next(spans, None)
+    if found is None:
+        return None
+    return found._replace(start=found.start - len(start), end=found.end - len(start))
 
 
 @lru_cache(maxsize=4_096)
@@ -118,6 +155,10 @@ class _Sort(Enum):
     COOKIE = auto()
 
 
+_LINES = (_Sort.HEADER, _Sort.COOKIE)
+"""Whose value is a line of its own form."""
+
+
 class _Name(NamedTuple):
     sort: _Sort
     kind: str
@@ -140,30 +181,33 @@ _SPACE = rf"[\s{_INVISIBLE}]"
 _GAP = rf"(?:[ \t\u00a0\u3000{_INVISIBLE}]|\r?\n(?![\r\n]))"
 _CLOSED = r"(?:\\?[\"'`]|[*_\])}}”’»」』]){0,4}+"
 _ABOUT = (
-    r"(?:[ ]\([^()\n]{0,40}\)|（[^（）\n]{0,40}）"
+    r"(?:(?:[ ]|(?<=[\u3041-\u9fff]))\([^()\n]{0,40}\)"
     r"|(?:[ ](?:for|to|of|on|at|in|für|de|du|del|da|para|pour|per|voor|от|для|к))"
-    r"(?:[ ][^\s:=,.;!?]{1,24}+){1,5}?|[ ](?:שלי|שלך|שלנו))?"
+    r"(?:[ ][^\s:=,.;!?]{1,24}+){1,5}?|[ ](?:שלי|שלך|שלנו)|(?:[ ][\u0621-\u064a]{2,12}+){1,3}?"
+    r"|[ ](?:wi-?fi|wlan|vpn|root|admin|api|here|below|instead|again)"
+    r"|[ ]you (?:asked|wanted|need)(?: for)?)?"
 )
 _SIGN = rf"{_GAP}{{0,8}}+(?::=|=>|->|→|==?|::?)(?!/)"
 _ADVERB = r"(?: (?:now|still|currently|just|simply|called|set to|changed to|as follows|jetzt))?"
 _SAYING = (
-    "is|was|are|will be|should be|has been changed to|changed to|set to|reset to|updated to|became"
+    "is|was|are|will be|should be|(?:has been |was |is )?(?:changed|set|reset|updated) to|became"
     "|to|as|be|ist|lautet|war|wäre|auf|es|era|son|é|è|est|était|sera|är|er|on|jest|brzmi|je|este|van"
-    "|είναι|это|теперь|был|була|це|está|adalah|ialah|là|هي|هو|היא|הוא|है|था|است|คือ|হল"
+    "|είναι|это|такой|теперь|был|була|це|está|adalah|ialah|là|هي|هو|היא|הוא|है|था|است|คือ|হল"
 )
 _CHINESE_SAYING = (
-    "就是|换成了?|換成了?|改成了?|改为了?|設為|设为|设成|设置为|设置成|用的是|是|为|為|叫"
+    "就是|都是|係|换成了?|換成了?|改成了?|改为了?|設為|设为|设成|设置为|设置成|用的是|是|为|為|叫"
 )
 _JAPANESE_SAYING = "は|が|を|って"
 _KOREAN_SAYING = "는요?|은요?|가|이|를|을"
 
 
-def _tail(grown: str, saying: str) -> re.Pattern[str]:
+def _tail(grown: str, saying: str, beside: str = "[ ]{1,4}+") -> re.Pattern[str]:
     """What stands between a name and its value; `grown` is what its word may go on with."""
     return re.compile(
         rf"{grown}(?P<closed>{_CLOSED})(?:{_ABOUT}(?:"
         rf"(?P<sign>{_SIGN})|(?P<tag>>)|(?P<cell>[ ]*\|)|(?P<said>{saying})"
-        rf"|(?P<dash>[ ]+[-–—]))(?:[ ]?:)?(?:[*_]{{2}})?(?:{_GAP}{{0,8}}+)|(?P<beside>[ ]{{1,4}}+))"
+        rf"|(?P<dash>[ ]+[-–—]))(?:[ ]?:)?(?:[*_]{{2}})?(?:{_GAP}{{0,8}}+)"
+        rf"(?P<blank>(?:\r?\n){{2}})?|(?P<beside>{beside}))"
     )
 
 
@@ -171,10 +215,16 @@ _GROWN = (
     r"s?(?:[_-]?(?:value|val|prod|production|dev|test|staging|live|old|new|b64|base64|hex|\d{1,2}))?"
     r"(?![a-z0-9_]|-[a-z])"
 )
-_ENGLISH = _tail(_GROWN, rf" +(?:{_SAYING}){_ADVERB}(?= |:|$)")
+_ENGLISH = _tail(
+    _GROWN,
+    rf" +(?:{_SAYING}){_ADVERB}(?= |:|$)|[ ]*(?:{_CHINESE_SAYING}|{_JAPANESE_SAYING})",
+)
 _SPACED = _tail(r"[^\W\d_]{0,5}?(?![^\W\d_])", rf" +(?:{_SAYING}){_ADVERB}(?= |:|$)")
-_HAN = _tail(r"[:]{0}", rf"[ ]*(?:{_CHINESE_SAYING})")
-_KANA = _tail("", rf"[ ]*(?:{_JAPANESE_SAYING})")
+_RIGHT_BESIDE = "[ ]{0,4}+(?=[!-~])"
+_GOING_ON = r"(?=[^\u2e80-\uffff(]|\([^()\n]{0,40}\)|[」』就係换換改設设用是都为為叫はがをっ])"
+"""What can follow a name in a script without spaces, so that most are no names at once."""
+_HAN = _tail(_GOING_ON, rf"[ ]*(?:{_CHINESE_SAYING})", _RIGHT_BESIDE)
+_KANA = _tail(_GOING_ON, rf"[ ]*(?:{_JAPANESE_SAYING})", _RIGHT_BESIDE)
 _HANGUL = _tail("", rf"(?:{_KOREAN_SAYING})(?= |:)")
 _THAI = _tail("", r"[ ]*(?:คือ|เป็น)")
 
@@ -200,19 +250,27 @@ _STEMS = (
     *_stems(_PIN, "pin", _ENGLISH, "pin", "pin code", "pin number", "pincode", whole=True),
     *_stems(_PIN, "pin", _HAN, "pin码", "pin碼", "取款密码", "支付密码"),
     *_stems(_PIN, "pin", _KANA, "暗証番号"),
+    *_stems(_PIN, "pin", _SPACED, "пин-код", "пин код", "пинкод"),
     *_stems(_Sort.CHECK, "card code", _ENGLISH, "cvv", "cvc", "cvv2", "cvc2", whole=True),
+    *_stems(_Sort.CHECK, "card code", _ENGLISH, "security code"),
     *_stems(_Sort.CHECK, "card code", _HAN, "安全码", "校验码"),
+    *_stems(_Sort.CHECK, "card code", _KANA, "セキュリティコード"),
+    *_stems(_Sort.KEY, "recovery code", _ENGLISH, "backup code", "recovery code"),
+    *_stems(_Sort.KEY, "recovery code", _HAN, "备份码", "恢复码", "恢复代码"),
     *_stems(_Sort.HEADER, "token", _ENGLISH, "authorization", "authorisation"),
     *_stems(_Sort.COOKIE, "cookie", _ENGLISH, "cookie"),
     # Other languages' words for password, with what may follow the stem.
-    *_stems(_PASSWORD, "password", _SPACED, "contraseña", "contrasena", "clave", "senha"),
+    *_stems(_PASSWORD, "password", _SPACED, "contraseña", "contrasena", "senha"),
+    *_stems(_Sort.PASS, "password", _SPACED, "clave", "parola"),
     *_stems(_PASSWORD, "password", _SPACED, "palavra-passe", "mot de passe", "mots de passe"),
-    *_stems(_PASSWORD, "password", _SPACED, "kennwort", "parola", "wachtwoord", "hasło", "hasla"),
+    *_stems(_PASSWORD, "password", _ENGLISH, "mdp", whole=True),
+    *_stems(_PASSWORD, "password", _SPACED, "kennwort", "wachtwoord", "hasło", "hasla"),
     *_stems(_PASSWORD, "password", _SPACED, "şifre", "lösenord", "adgangskode", "passord"),
     *_stems(_PASSWORD, "password", _SPACED, "salasana", "jelszó", "jelszav", "heslo", "lozinka"),
     *_stems(_PASSWORD, "password", _SPACED, "kata sandi", "mật khẩu", "κωδικός", "κωδικό"),
     *_stems(_PASSWORD, "password", _SPACED, "пароль", "пароля", "паролем", "парола", "лозинка"),
     *_stems(_PASSWORD, "password", _SPACED, "كلمة المرور", "كلمة السر", "الرقم السري", "رمز عبور"),
+    *_stems(_PASSWORD, "password", _SPACED, "كلمة مرور", "كلمة سر", "باسورد", "رمز الدخول"),
     *_stems(_PASSWORD, "password", _SPACED, "گذرواژه", "סיסמה", "סיסמא", "הסיסמה", "הסיסמא"),
     *_stems(_PASSWORD, "password", _SPACED, "पासवर्ड", "পাসওয়ার্ড", "கடவுச்சொல்"),
     *_stems(_PASSWORD, "password", _HAN, "密码", "密碼", "口令"),
@@ -227,6 +285,7 @@ _STEMS = (
     *_stems(_BARE, "api key", _HANGUL, "api 키", "api키", "비밀키", "액세스 키"),
     *_stems(_BARE, "token", _HANGUL, "토큰"),
     *_stems(_BARE, "api key", _SPACED, "ключ", "schlüssel", "clé", "clave", "chave", "chiave"),
+    *_stems(_BARE, "api key", _SPACED, "مفتاح"),
     *_stems(_BARE, "token", _SPACED, "токен", "jeton"),
 )
 
@@ -246,7 +305,7 @@ _OPENS = (
     "|session|refresh|service|deploy|bot|consumer|webhook|signing|signature|encryption|encrypt"
     "|master|admin|root|shared|account|storage|jwt|oauth|oauth2|security|personal|license|licence"
     "|openai|anthropic|aws|azure|google|gemini|stripe|github|gitlab|slack|telegram|discord|hmac"
-    "|csrf|xsrf|id|user|login|subscription|ssh|gpg|pgp|ssl|tls|accesskey|host|install|push"
+    "|wlan|wifi|wi-fi|wpa|wpa2|network|recovery|csrf|xsrf|id|user|login|subscription|ssh|gpg|pgp|ssl|tls|accesskey|host|install|push"
     "|clé|clave|chave|chiave"
 )
 _OPENED = re.compile(rf"(?:^|[^a-z])(?:{_OPENS})[\"'\s_.\-]{{0,2}}$")
@@ -255,12 +314,16 @@ _OPENS_AFTER = re.compile(r"[\s-](?:(?:de|d'|d’)[\s-]?)?(?:l'|l’)?(?:api|sec
 _API_BEFORE = re.compile(r"(?:api|访问|私|access|секретн\w*|приватн\w*)[\s-]?$")
 
 
+def _is_in_mask(lowered: str, at: int) -> bool:
+    """Whether what stands there is the kind of secret that a mask names."""
+    begin = lowered.rfind("[redacted: ", max(0, at - 64), at)
+    return begin >= 0 and lowered.find("]", begin, at) < 0
+
+
 def _named(said: _Said, at: int, stem: _Stem) -> _Name | None:
-    """What the name that ends in this stem names; None where it is another word, or a mask's."""
+    """What the name that ends in this stem names; None where it is another word."""
     text, lowered = said.text, said.lowered
     before = lowered[max(0, at - 24) : at]
-    if before.endswith(("[redacted: ", "[redacted: api ", "[redacted: private ")):
-        return None
     glued = bool(before) and before[-1].isascii() and before[-1].isalpha()
     hump = glued and text[at].isupper() and text[at - 1].islower()
     tight = hump or before.endswith(("_", "--", "."))
@@ -317,7 +380,11 @@ class _Value(NamedTuple):
 _QUOTES = {
     '"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "「": "」", "『": "』", "„": "“",
 }  # fmt: skip
-_OPEN = re.compile(r"(?:\*\*|__|<(?:code|b|strong)>|\[(?!redacted))?(\\?)([\"'`“‘«「『„])?")
+_DRESSED = (
+    r"(?:\*\*|__|<(?:code|b|strong)>|\[(?!redacted)|!!\w{1,16}[ ]|[|>][+-]?\r?\n[ \t]*+)?(\\?)"
+)
+"""What Markdown, HTML and YAML put before a value."""
+_OPEN = re.compile(_DRESSED + "([\"'`“‘«「『„])?")
 _UNSPACED = (
     "\u0e00-\u0edf\u1000-\u109f\u1780-\u17df\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
@@ -328,6 +395,8 @@ _RUN = re.compile(
     rf"(?:[^\s{_INVISIBLE}{_UNSPACED}{_MARKS}<\\]|<(?![a-z/])|\\(?![nrt\"']))*+"
 )
 _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}][{_UNSPACED}!-~]{{2,63}}+")
+_APP_PASSWORD = re.compile(r"[a-z]{4}(?: [a-z]{4}){3}(?![\w ])")
+"""As Google shows them."""
 _TRAILING = ".,;:)]}>\"'`*|\\_"
 _NEXT_FIELD = re.compile(r"[,;&|]\s*[\w .\-\"']{1,40}[=:]|[,;]\s*[{}\[\]]")
 _LONGEST = 4_096
@@ -336,10 +405,11 @@ _JUDGED = 128
 """Characters of a value that are looked at to judge it."""
 
 
-def _valued(said: _Said, name: _Name, after: int, stem: _Stem) -> Span | None:
-    """The secret that a name at `after` is given, if it is."""
+def _valued(
+    said: _Said, name: _Name, after: int, stem: _Stem, tail: re.Match[str] | None
+) -> Span | None:
+    """The secret that a name, which ends at `after` and goes on with its tail, is given."""
     text, lowered = said.text, said.lowered
-    tail = stem.tail.match(lowered, after)
     if tail is None:
         return _before(said, name, after, stem)
     if name.sort is _Sort.COOKIE:
@@ -357,11 +427,13 @@ def _valued(said: _Said, name: _Name, after: int, stem: _Stem) -> Span | None:
             return None
         if _holds(name, value):
             return Span(start, end, name.kind)
-    return _before(said, name, after, stem) if tail["beside"] else None
+    return _before(said, name, after, stem) if tail["beside"] is not None else None
 
 
 def _joint(text: str, tail: re.Match[str], name: _Name, at: int) -> _Joint:
-    if tail["beside"]:
+    if tail["blank"]:
+        return _Joint.BESIDE
+    if tail["beside"] is not None:
         return _Joint.ASSIGNED if text[max(0, at - 2) : at] == "--" else _Joint.BESIDE
     if tail["said"] or tail["dash"]:
         return _Joint.SAID
@@ -387,6 +459,8 @@ def _value_at(said: _Said, at: int, joint: _Joint) -> tuple[int, int, _Value] | 
         end = _closing(text, closing, start)
         if end > start:
             return start, end, _Value(text[start:end][:_JUDGED], "", joint, quoted=True)
+    if joint is _Joint.TIGHT and (words := _APP_PASSWORD.match(text, start)):
+        return start, words.end(), _Value(words.group(), "", joint, quoted=True)
     end = said.run(start)
     near = min(end, start + _JUDGED)
     if ending := _NEXT_FIELD.search(text, start, near + 48):
@@ -408,6 +482,7 @@ def _closing(text: str, closing: str, start: int) -> int:
     return -1
 
 
+_IS, _IS_CHINESE = re.compile(r"\s(?:is|was|as)\s"), re.compile("[是为為当當做]")
 _REVERSED = re.compile(
     r"(?P<value>[!-~]{4,128}?)[\"'`”]?\s+(?:is|was|as)\s+(?:(?:my|the|our|your|his|her|a)\s+)?"
     r"(?:[a-z\-]+\s+){0,2}$"
@@ -425,8 +500,9 @@ def _before(said: _Said, name: _Name, after: int, stem: _Stem) -> Span | None:
         return None
     end = after - len(stem.text)
     start = max(0, end - 120)
-    pattern = _REVERSED if stem.text.isascii() else _REVERSED_CHINESE
-    match = pattern.search(lowered[start:end])
+    window = lowered[start:end]
+    pattern, verb = (_REVERSED, _IS) if stem.text.isascii() else (_REVERSED_CHINESE, _IS_CHINESE)
+    match = pattern.search(window) if verb.search(window) else None
     if match is None:
         return None
     at, value = start + match.start("value"), text[start + match.start("value") :]
@@ -459,7 +535,9 @@ _TALK = frozenset(
     fel verkeerd vergeten błędne yanlış doğru salah benar sai đúng""".split()  # noqa: SIM905
 )
 _TALKING = re.compile(r".{2,}(?:ed|ing|able|ible|ly|ous|less|ful|ten|lich|isch|mente|ment|ность)$")
-_CLAUSE_END = re.compile(r"[\"'”’)\]]*(?:[.,;!?…)\]}]+(?:\s|$)|\s*$|\s*[\r\n]|[。，；！？、]|</)")
+_CLAUSE_END = re.compile(
+    r"[\"'”’)\]]*(?:[.,;!?…)\]}]+(?:\s|$|[^\x00-\x7f])|\s*$|\s*[\r\n]|[。，；！？、]|</)"
+)
 _FIELD_AFTER = re.compile(r"[\"',;]*\s+[\w\-]{1,24}\s?[:=]")
 _CODE = re.compile(
     r"[A-Za-z_]\w*(?:\.\w+)*[(\[].*|(?:self|this|config|settings|process|env|os|args|props|req|ctx"
@@ -468,8 +546,8 @@ _CODE = re.compile(
 )
 _MEASURE = re.compile(r"\d{1,4}(?:[-–]\d{1,4}|\+|%|st|nd|rd|th|px|s|ms|h|d)?")
 _ALGORITHM = re.compile(
-    r"(?:sha|md|rc|aes|rsa|pbkdf|oauth|base|utf|rfc|ipv|bcrypt|argon|ntlmv|wpa|saml|tls|ssl|v|ver|top|win)"
-    r"[-_]?\d[\w.\-]*|\d{1,2}fa|1password\w*|\d+[-–]?(?:bit|byte|char|digit|character|day|step)s?",
+    r"(?:sha|md|rc|aes|rsa|pbkdf|oauth|base|utf|rfc|ipv|bcrypt|argon|ntlmv|wpa|saml|tls|ssl)"
+    r"[-_]?\d[\w.\-]*|(?:v|ver|top|win)[-_]?\d[\d.]*|\d{1,2}fa|1password\w*|\d+[-–]?(?:bit|byte|char|digit|character|day|step)s?",
     re.IGNORECASE,
 )
 _SELF_TALK = re.compile(
@@ -497,7 +575,7 @@ def _holds(name: _Name, value: _Value) -> bool:
         return _is_bare(name, value)
     if name.sort is _PIN:
         return _is_digits(value, 4, 8)
-    return _is_digits(value, 3, 4)
+    return _is_digits(value, 3, 4, beside=True)
 
 
 def _is_code(value: _Value) -> bool:
@@ -558,7 +636,9 @@ def _is_key(name: _Name, value: _Value) -> bool:
 def _is_bare(name: _Name, value: _Value) -> bool:
     text, joint = value.text, value.joint
     sure = name.kind == "secret" or (joint is _Joint.TIGHT and name.kind == "token")
-    if joint is _Joint.BESIDE or len(text) < (8 if sure else 16):
+    if joint is _Joint.BESIDE and (name.kind != "token" or len(text) < 20):
+        return False
+    if len(text) < (8 if sure else 16):
         return False
     if any(c.isspace() for c in text) or _LOCAL.match(text):
         return False
@@ -567,11 +647,11 @@ def _is_bare(name: _Name, value: _Value) -> bool:
     return _entropy(text) >= 2.8 and not _words_only(text)
 
 
-def _is_digits(value: _Value, least: int, most: int) -> bool:
+def _is_digits(value: _Value, least: int, most: int, *, beside: bool = False) -> bool:
     text = value.text
     if not (text.isdecimal() and least <= len(text) <= most):
         return False
-    return value.joint is not _Joint.BESIDE and not value.after[:1].isdecimal()
+    return (beside or value.joint is not _Joint.BESIDE) and not value.after[:1].isdecimal()
 
 
 _WORDS_IN_IT = re.compile(r"[A-Za-z]+|\d+")
@@ -657,3 +737,59 @@ def _cookies(text: str, tail: re.Match[str], name: _Name) -> Span | None:
         return None
     match = _COOKIES.match(text, tail.end())
     return Span(*match.span("all"), name.kind) if match else None
+
+
+# --- more names than anybody gives secrets -------------------------------------------------------
+
+_ANY = (
+    rf"[\"'`“‘«「『„][^\"'`”’»」』\n]{{1,{_LONGEST}}}+|{_APP_PASSWORD.pattern}"
+    rf"|(?=\S{{3}})(?:{_RUN.pattern})|{_UNSPACED_RUN.pattern}"
+)
+_MIXED = rf"(?=\S{{0,{_JUDGED}}}?\d)(?=\S{{0,{_JUDGED}}}?[^\W\d_])"
+_LINE = rf"[^\r\n]{{1,{_LONGEST}}}+"
+
+
+def _given(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"{_DRESSED}(?!\[redacted)(?P<value>{pattern})")
+
+
+_GIVEN = {
+    _Sort.BARE: _given(rf"[\"'`]?+(?:{_MIXED}[^\s\"'`]{{8,}}+|[^\s\"'`]{{16,}}+)"),
+    _Sort.PIN: _given(r"\d{4,8}+"),
+    _Sort.CHECK: _given(r"\d{3,4}+"),
+    _Sort.HEADER: _given(_LINE),
+    _Sort.COOKIE: _given(_LINE),
+    _Sort.PHRASE: _given(rf"{_WORDS.pattern}|{_ANY}"),
+}
+_GIVEN_ANYTHING = _given(_ANY)
+_GIVEN_BESIDE = _given(rf"{_MIXED}\S{{6,}}+")
+_GIVEN_BEFORE = re.compile(
+    r"(?<![!-~])[!-~]{4,}+(?=[”」』]?+\s++(?:is|was|as)\s++(?:(?:my|the|our|your|his|her|a)\s++)?"
+    r"(?:[a-z\-]{1,40}\s++){0,2}(?:pass|pwd|pw|pswd)"
+    r"|[”」』]?+(?:就?是|作为|作為|当作?|做)[^\s!-~]{0,10}[\u4e00-\u9fffa-z\-]{0,6}(?:密|口令))"
+)
+
+
+def _whatever_is_given(lowered: str) -> Iterator[Span]:
+    """All that could be the value of a name, found without asking what it looks like."""
+    for stem in _stems_in(lowered):
+        upto = 0
+        for name in _whole(stem).finditer(lowered) if stem.text in lowered else ():
+            at = name.end()
+            if at < upto and lowered[at] not in _QUOTES:
+                continue  # it is inside of what is masked, and so is what it is given
+            is_beside = name["beside"] is not None and not lowered.endswith("--", 0, name.start())
+            pattern = _GIVEN_BESIDE if is_beside else _GIVEN.get(stem.sort, _GIVEN_ANYTHING)
+            if given := pattern.match(lowered, at):
+                yield Span(*given.span("value"), stem.kind)
+                upto = max(upto, given.end())
+    for match in _GIVEN_BEFORE.finditer(lowered):
+        yield Span(*match.span(), "password")
+
+
+@lru_cache(maxsize=len(_STEMS))
+def _whole(stem: _Stem) -> re.Pattern[str]:
+    """The name with its tail."""
+    start = "(?<![a-z])" if stem.whole else ""
+    name = f"{start}{re.escape(stem.text)}{stem.tail.pattern}"
+    return re.compile(rf"{name}(?(beside){_MIXED}|(?=\S))")

@@ -15,6 +15,7 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -36,7 +37,7 @@ def find(text: str) -> Iterator[Span]:
         among = text if shape.spaced else long_words
         if any(literal in among for literal in shape.literals):
             yield from _shapes(text, shape)
-    if "PRIVATE KEY-----" in text:
+    if "PRIVATE KEY" in text or "Private-Lines" in text:
         yield from _private_keys(text)
     yield from _cards(text)
 
@@ -113,6 +114,11 @@ _TOKENS = (
 )
 
 
+def begins_token(text: str) -> bool:
+    """Whether a text begins with one."""
+    return any(text.startswith(each.literal) and each.rest.match(text) for each in _TOKENS)
+
+
 def _tokens(text: str, token: _Token) -> Iterator[Span]:
     at = text.find(token.literal)
     while at >= 0:
@@ -146,6 +152,8 @@ class _Shape:
     judge: Callable[[str], bool] = bool
     spaced: bool = False
     """Whether a literal has a space in it, and so is in no word."""
+    option: bool = False
+    """Whether it is an option of the command that a literal names."""
 
 
 def _is_basic(value: str) -> bool:
@@ -176,6 +184,15 @@ def _is_given(value: str) -> bool:
 
 def _is_given_with_digit(value: str) -> bool:
     return any(c.isdigit() for c in value) and not is_placeholder(value)
+
+
+_REST_OF_WORD = r"(?P<secret>[^\s\"']{1,256}+)"
+_WORD_GIVEN = r"(?P<quote>[\"'])?(?P<secret>(?(quote)[^\"'\n]{1,256}+|[^\s\"'-][^\s\"']{2,256}+))"
+
+
+def _option(pattern: str, *commands: str) -> _Shape:
+    whole = re.compile(rf"(?<=\s){pattern}")
+    return _Shape("password", commands, whole, _is_given, spaced=True, option=True)
 
 
 _SHAPES = (
@@ -215,14 +232,27 @@ _SHAPES = (
         _is_basic,
         spaced=True,
     ),
+    _option(rf"(?:-u|--user)[ =]*+[\"']?[^\s:\"']{{1,128}}+:{_REST_OF_WORD}", "curl "),
+    _option(rf"-p{_WORD_GIVEN}", "mysql", "mariadb", "sshpass "),
+    _option(rf"-p[ ]+{_WORD_GIVEN}", "sshpass ", "docker login ", "podman login ", "az login "),
+    _option(rf"(?:-a|--pass)[ ]+{_WORD_GIVEN}", "redis-cli "),
+    _option(rf"-[a-zA-Z]*b[a-zA-Z]*(?:[ ]+[^\s]{{1,256}}+){{2}}[ ]+{_WORD_GIVEN}", "htpasswd "),
     _Shape(
         "password",
-        ("curl ",),
+        ("chpasswd",),
         re.compile(
-            r"(?<=\s)(?:-u|--user)[ =]*+[\"']?[^\s:\"']{1,128}+:(?P<secret>[^\s\"']{1,256}+)"
+            r"echo[ ]+[\"']?[^\s:\"']{1,64}+:(?P<secret>[^\s\"']{1,256}+)[\"']?"
+            r"[ ]*\|[ ]*(?:sudo[ ]+)?chpasswd"
         ),
         _is_given,
         spaced=True,
+    ),
+    _Shape(
+        "signature",  # of a URL that opens a file to whoever has it
+        ("sig=", "Signature="),
+        re.compile(
+            r"[?&;](?:sig|Signature|X-(?:Amz|Goog)-Signature)=(?P<secret>[A-Za-z0-9%+/=_~-]{32,}+)"
+        ),
     ),
     _Shape(
         "aws secret key",  # beside its id, as consoles and files show them
@@ -244,7 +274,7 @@ _SHAPES = (
     _Shape(
         "token",  # Telegram's bots
         (":AA",),
-        re.compile(rf"{_START}(?P<secret>\d{{8,10}}:AA[\w-]{{33,}}+)", re.ASCII),
+        re.compile(rf"(?:{_START}|(?<=/bot))(?P<secret>\d{{8,10}}:AA[\w-]{{33,}}+)", re.ASCII),
     ),
     _Shape(
         "api key",
@@ -288,8 +318,19 @@ _SHAPES = (
 
 def _shapes(text: str, shape: _Shape) -> Iterator[Span]:
     for match in shape.whole.finditer(text):
-        if shape.judge(match["secret"]):
+        if not shape.judge(match["secret"]):
+            continue
+        if not shape.option or _is_of_command(text, match.start(), shape.literals):
             yield Span(*match.span("secret"), shape.kind)
+
+
+def _is_of_command(text: str, at: int, commands: tuple[str, ...]) -> bool:
+    """Whether one of the commands stands before, in the same line of a shell."""
+    begin = max(text.rfind(command, max(0, at - 400), at) for command in commands)
+    return begin >= 0 and _COMMAND_END.search(text, begin, at) is None
+
+
+_COMMAND_END = re.compile(r"(?<!\\)\n|[;|]")
 
 
 # --- private keys --------------------------------------------------------------------------------
@@ -298,8 +339,13 @@ _BEGIN = re.compile(r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20})-----")
 _BODY = re.compile(r"(?:[\s\"'+>|]|\\[nr]|[A-Za-z0-9+/=]{16,}+|[A-Za-z-]{1,20}: [^\n\\]{0,200})*+")
 
 
+_PUTTY = re.compile(r"Private-Lines: \d+(?P<secret>(?:(?:\s|\\[nr])++[A-Za-z0-9+/=]{16,}+)++)")
+
+
 def _private_keys(text: str) -> Iterator[Span]:
     """From the first to the last line of each; where the last is missing, as far as it goes on."""
+    for putty in _PUTTY.finditer(text):
+        yield Span(*putty.span("secret"), "private key")
     begin = _BEGIN.search(text)
     while begin:
         following = _BEGIN.search(text, begin.end())
@@ -318,14 +364,12 @@ def _private_keys(text: str) -> Iterator[Span]:
 _GAP = "[ \\-.\u00a0\u2009\u202f\u2010-\u2013\u3000]"
 _DIGITS = re.compile(rf"\d{{4,}}+(?:{_GAP}\d++)*+")
 _ASCII_DIGITS = re.compile(r"[0-9]{4,}+(?:[ .-][0-9]++)*+")
-_GAPS = str.maketrans("", "", " .-")
 _GROUP = re.compile(r"\d+")
 _CARD_WORDS = re.compile(
     r"card|visa|amex|mastercard|credit|debit|karte|carte|tarjeta|cartão|карт|信用卡|银行卡|卡号|カード"
     r"|카드|بطاقة",
     re.IGNORECASE,
 )
-_MIDDLE_GROUPS = ((4, 6, 5), (4, 6, 4))
 
 
 def _cards(text: str) -> Iterator[Span]:
@@ -334,66 +378,61 @@ def _cards(text: str) -> Iterator[Span]:
         if run.end() - run.start() < 13:
             continue
         groups = [group.span() for group in _GROUP.finditer(text, run.start(), run.end())]
-        first = 0
-        while first < len(groups):
-            taken = _card_at(text, groups, first)
-            if taken:
-                yield Span(groups[first][0], groups[first + taken - 1][1], "card number")
-            first += taken or 1
+        sizes = [end - start for start, end in groups]
+        free = 0
+        for first, (start, _) in enumerate(groups):
+            if first < free or not (lengths := _issued(text[start : start + 4])):
+                continue
+            for count in _counts(sizes, first):
+                end = groups[first + count - 1][1]
+                if _is_card(text, start, end, lengths):
+                    yield Span(start, end, "card number")
+                    free = first + count
+                    break
 
 
-def _card_at(text: str, groups: list[tuple[int, int]], first: int) -> int:
-    """How many groups of digits from `first` on are a card's number; 0 for none."""
-    start, end = groups[first]
-    if end - start < 4:
-        return 0
-    if end - start > 8:
-        return int(_is_card(text, start, end))
-    for count in (5, 4, 3, 2):
-        chosen = groups[first : first + count]
-        lengths = tuple(end - start for start, end in chosen)
-        if len(chosen) < count or not _grouped_as_card(lengths):
-            continue
-        if _is_card(text, start, chosen[-1][1]):
-            return count
-    return 0
-
-
-def _grouped_as_card(lengths: tuple[int, ...]) -> bool:
-    if lengths in _MIDDLE_GROUPS or lengths == (8, 8):
-        return True
-    *whole, last = lengths
-    return len(lengths) >= 4 and all(each == 4 for each in whole) and 1 <= last <= 4
+def _counts(sizes: list[int], first: int) -> tuple[int, ...]:
+    """How many groups of digits from `first` on may be one card's number: as they are printed."""
+    if sizes[first] > 8:
+        return (1,)
+    row = sizes[first : first + 5]
+    if row[:3] == [4, 4, 4] and row[3:] and row[3] <= 4:
+        return (5, 4) if row[3] == 4 and row[4:] and row[4] < 4 else (4,)
+    if row[:2] == [4, 6] and row[2:3] in ([4], [5]):
+        return (3,)
+    return (2,) if row[:2] == [8, 8] else ()
 
 
 _DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")
 
 
-def _is_card(text: str, start: int, end: int) -> bool:
-    digits = text[start:end].translate(_GAPS)
-    if not digits.isascii():
-        digits = "".join(str(int(c)) for c in digits if c.isdecimal())
-    if not 13 <= len(digits) <= 19 or not _issued(digits):
+def _is_card(text: str, start: int, end: int, lengths: frozenset[int]) -> bool:
+    written = text[start:end].encode().translate(None, b" .-")
+    if not written.isdigit():
+        written = "".join(str(int(c)) for c in text[start:end] if c.isdecimal()).encode()
+    if len(written) not in lengths:
         return False
-    written = digits.encode()
     checked = sum(written[-1::-2]) + sum(written[-2::-2].translate(_DOUBLED)) - 48 * len(written)
     if checked % 10 or text[start - 1 : start] == "+":
         return False
     # 13 and 18 are hardly issued any more, and article and identity numbers are as long.
-    return len(digits) not in (13, 18) or bool(_CARD_WORDS.search(text, max(0, start - 40), start))
+    return len(written) not in (13, 18) or bool(_CARD_WORDS.search(text, max(0, start - 40), start))
 
 
-def _issued(digits: str) -> bool:
-    """Whether an issuer's numbers begin like this and are as long (ISO/IEC 7812)."""
-    length, head = len(digits), int(digits[:4])
-    if head // 1000 == 4:
-        return length in (13, 16, 18, 19)
-    if 51 <= head // 100 <= 55 or 2221 <= head <= 2720:
-        return length == 16
-    if head // 100 in (34, 37):
-        return length == 15
-    if head // 100 in (36, 38, 39) or 300 <= head // 10 <= 305:
-        return 14 <= length <= 19
-    if 3528 <= head <= 3589 or head // 100 in (60, 62, 64, 65, 81):
-        return 16 <= length <= 19
-    return head // 100 in (50, 56, 57, 58, 63, 67) and 16 <= length <= 19
+@lru_cache(maxsize=10_000)
+def _issued(head: str) -> frozenset[int]:
+    """How long issuers' numbers are that begin with these four digits (ISO/IEC 7812)."""
+    if len(head) < 4 or not head.isdecimal():
+        return frozenset()
+    number = int(head)
+    if number // 1000 == 4:
+        return frozenset({13, 16, 18, 19})
+    if 51 <= number // 100 <= 55 or 2221 <= number <= 2720:
+        return frozenset({16})
+    if number // 100 in (34, 37):
+        return frozenset({15})
+    if number // 100 in (36, 38, 39) or 300 <= number // 10 <= 305:
+        return frozenset(range(14, 20))
+    if 3528 <= number <= 3589 or number // 100 in (60, 62, 64, 65, 81):
+        return frozenset(range(16, 20))
+    return frozenset(range(16, 20)) if number // 100 in (50, 56, 57, 58, 63, 67) else frozenset()
