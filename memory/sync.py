@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from memory.errors import ConfigurationError
 from memory.memory import Memory, Session, UserMemory
 from memory.settings import Settings
 
@@ -62,10 +63,13 @@ def open(  # noqa: A001 (as `Memory.open`)
     Gives a Blocking around the Memory; typed as Any because its methods are Memory's own, awaited.
     """
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="trimem", daemon=True)
+    thread = threading.Thread(target=_turn, args=(loop,), name="trimem", daemon=True)
     thread.start()
 
     def run(work: Any) -> Any:
+        if loop.is_closed():
+            work.close()
+            raise ConfigurationError("this memory is closed")
         return asyncio.run_coroutine_threadsafe(_awaited(work), loop).result()
 
     opening = Memory.open(folder, settings=settings)
@@ -78,7 +82,21 @@ def open(  # noqa: A001 (as `Memory.open`)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
-        loop.close()
+
+
+def _turn(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop until it is stopped; then end what still waits in it, or its threads would wait
+    for ever."""
+    loop.run_forever()
+    loop.run_until_complete(_end_others())
+    loop.close()
+
+
+async def _end_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 async def _awaited(work: Any) -> Any:

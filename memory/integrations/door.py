@@ -1,13 +1,15 @@
 """One way into an open memory from wherever a framework calls: its loop, another loop, a thread.
 
 A memory lives on the event loop that opened it. `do` awaits work on that loop from any other;
-`wait` blocks a thread until it is done, and refuses to block the memory's own loop for ever.
+`wait` blocks a thread until it is done. Neither waits for what cannot come: `wait` refuses to block
+the memory's own loop, and both refuse when that loop does not run, as after the memory was closed.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from memory.errors import ConfigurationError, InvalidInput
@@ -47,20 +49,31 @@ class Door:
         return self._inner
 
     async def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of the work, done on the memory's loop."""
+        """The result of the work, done on the memory's loop. Raises ConfigurationError when that
+        does not run."""
         if asyncio.get_running_loop() is self._loop:
             return await work
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+        return await asyncio.wrap_future(self._begun(work))
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """As `do`, for a thread that may block. Raises ConfigurationError on the memory's loop."""
+        """As `do`, for a thread that may block. Raises ConfigurationError also on the memory's own
+        loop."""
         if _running_here() is self._loop:
             work.close()
             raise ConfigurationError(
                 "this is the event loop that the memory is open in, which a blocking call would "
                 "stop for ever: await the async method, or open the memory with memory.sync.open"
             )
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return self._begun(work).result()
+
+    def _begun(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        if not self._loop.is_running():
+            work.close()
+            raise ConfigurationError(
+                "the event loop that the memory was opened in does not run: the memory is closed, "
+                "or nobody would answer"
+            )
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
 
 async def _current_loop() -> asyncio.AbstractEventLoop:
