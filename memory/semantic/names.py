@@ -105,7 +105,8 @@ def mentions(text: str) -> tuple[str, ...]:
 
     Every run of up to four words, and in scripts without spaces every short run of characters;
     words also without the endings and particles that a language puts on names. At most 400, in
-    the order of the text. Most are names of nothing: look them up.
+    the order of the text. Most are names of nothing: look them up. Words such as 'will' and 'may'
+    are among them only where they are written as names are.
     """
     return _mentions(text[:_READ])
 
@@ -117,12 +118,39 @@ _READ = 2_000
 @lru_cache(maxsize=256)
 def _mentions(text: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
+    names = _written_as_names(text)
     for candidate in _candidates(text):
         if len(found) >= _MENTIONS:
             break
-        if (candidate_key := key(candidate)) and len(candidate_key) > 1:
-            found[candidate_key] = None
+        made = key(candidate)
+        if len(made) > 1 and (made not in _NO_NAMES or made in names):
+            found[made] = None
     return tuple(found)
+
+
+def _written_as_names(text: str) -> frozenset[str]:
+    """The words that begin with a capital, but not the 'Will' of 'Will it rain?'; in a text without
+    capitals what stands where names do."""
+    if text == text.lower():
+        return frozenset(match[1] for match in _WHERE_NAMES_ARE.finditer(text))
+    found = set()
+    for word in _WORD_AND_NEXT.finditer(text):
+        before = text[max(0, word.start() - 3) : word.start()].rstrip()
+        is_first = not before or before[-1] in ".!?…"
+        if word[1][0].isupper() and not (
+            is_first and word[2] and word[2].lower() in _ASKED_WHETHER
+        ):
+            found.add(word[1].lower())
+    return frozenset(found)
+
+
+_WHERE_NAMES_ARE = re.compile(
+    r"(?<!\w)(?:does|did|is|was|about|with|know|ask|tell|call|meet|met|and|named|called)\s+(\w+)"
+)
+_WORD_AND_NEXT = re.compile(r"(?<!\w)([^\W\d_]\w*)(?=(?:\s+(\w+))?)")
+_ASKED_WHETHER = frozenset(
+    "i you he she it we they the a an my your his her our their this that there these those".split()  # noqa: SIM905
+)
 
 
 def _candidates(text: str) -> Iterator[str]:

@@ -94,6 +94,37 @@ def test_names_in_a_question_are_among_what_it_mentions() -> None:
     assert "live otto" not in found
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Where does Will live?", "will"),
+        ("where does will live", "will"),
+        ("Will lives where?", "will"),
+        ("I met May. So?", "may"),
+        ("I asked An about it", "an"),
+    ],
+)
+def test_a_name_that_is_an_everyday_word_too_is_found_where_it_is_written_as_one(
+    text: str, name: str
+) -> None:
+    assert name in names.mentions(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Will it rain tomorrow?", "will"),
+        ("will it rain tomorrow?", "will"),
+        ("Thanks. May I ask something?", "may"),
+        ("I will go there, as we may.", "will"),
+        ("I will go there, as we may.", "may"),
+        ("This is an apple", "an"),
+    ],
+)
+def test_an_everyday_word_names_nobody(text: str, name: str) -> None:
+    assert name not in names.mentions(text)
+
+
 def test_mentions_of_a_very_long_text_are_bounded() -> None:
     assert 0 < len(names.mentions("一二三四五六七八九十" * 10_000)) <= 400
 
