@@ -565,7 +565,7 @@ def _holds(name: _Name, value: _Value) -> bool:
     if name.sort is _PASSWORD:
         return _is_password(value)
     if name.sort is _Sort.PHRASE:
-        return not any(c.isspace() for c in text) and _is_password(value)
+        return not _has_space(text) and _is_password(value)
     if name.sort is _Sort.PASS:
         sure = value.joint is _Joint.TIGHT
         return _is_password(value if sure else value._replace(joint=_Joint.BESIDE, quoted=False))
@@ -588,7 +588,7 @@ def _is_password(value: _Value) -> bool:
         return False
     if joint is _Joint.BESIDE:
         return len(text) >= 6 and _has_letter(text) and _has_digit(text) and not _LOCAL.match(text)
-    if value.quoted and any(c.isspace() for c in text):
+    if value.quoted and _has_space(text):
         return not _SELF_TALK.search(text) and len(text) <= 200
     if _MEASURE.fullmatch(text) and len(text) < 4 + (joint is not _Joint.TIGHT) * ("-" in text) * 9:
         return joint is _Joint.TIGHT and len(text) >= 3
@@ -619,7 +619,7 @@ def _is_mixed(text: str) -> bool:
 
 def _is_key(name: _Name, value: _Value) -> bool:
     text = value.text
-    if len(text) < 6 or any(c.isspace() for c in text) or _LOCAL.match(text):
+    if len(text) < 6 or _has_space(text) or _LOCAL.match(text):
         return False
     if _has_digit(text) and _has_letter(text):
         least = 12 if value.joint is _Joint.BESIDE else 8
@@ -640,7 +640,7 @@ def _is_bare(name: _Name, value: _Value) -> bool:
         return False
     if len(text) < (8 if sure else 16):
         return False
-    if any(c.isspace() for c in text) or _LOCAL.match(text):
+    if _has_space(text) or _LOCAL.match(text):
         return False
     if not (_has_digit(text) and _has_letter(text)) or _UUID.fullmatch(text):
         return False
@@ -663,12 +663,19 @@ def _words_only(text: str) -> bool:
     return all(part.isalpha() or part.isdecimal() or len(part) < 6 for part in parts)
 
 
+_DIGIT, _LETTER, _WHITE = re.compile(r"\d"), re.compile(r"[^\W\d_]"), re.compile(r"\s")
+
+
 def _has_digit(text: str) -> bool:
-    return any(c.isdecimal() for c in text)
+    return _DIGIT.search(text) is not None
 
 
 def _has_letter(text: str) -> bool:
-    return any(c.isalpha() for c in text)
+    return _LETTER.search(text) is not None
+
+
+def _has_space(text: str) -> bool:
+    return _WHITE.search(text) is not None
 
 
 def _entropy(text: str) -> float:
