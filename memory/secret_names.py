@@ -589,7 +589,7 @@ def _is_password(value: _Value) -> bool:
     if joint is _Joint.BESIDE:
         return len(text) >= 6 and _has_letter(text) and _has_digit(text) and not _LOCAL.match(text)
     if value.quoted and _has_space(text):
-        return not _SELF_TALK.search(text) and len(text) <= 200
+        return text == text.strip() and not _SELF_TALK.search(text) and len(text) <= 200
     if _MEASURE.fullmatch(text) and len(text) < 4 + (joint is not _Joint.TIGHT) * ("-" in text) * 9:
         return joint is _Joint.TIGHT and len(text) >= 3
     if _is_mixed(text):

@@ -257,6 +257,7 @@ NO_SECRETS = [
     "Balang Mountain Pass (elevation 4,480 m): 2–8°C, cloudy",
     'the mnemonic: "First determine the nature, then define the scope, and finally judge the act"',
     "la clave es madrugar",
+    "a million of `password=`, `密码是` and `passwd:` take a while",
     "la parola è bella",
     "curl it first; docker run -u 1000:1000 app",
     "docker login, then ssh -p 2222 host; mysql -u root -p app",
