@@ -376,12 +376,13 @@ async def test_a_model_that_hangs_over_some_sessions_holds_up_no_others(
             return await super().text(instructions, data, **more)
 
     llm = Hangs(says("They spoke of the ferry."))
-    async with open_with(llm, window_tokens=400, summary_tokens=100, llm_timeout=0.2) as memory:
+    async with open_with(llm, window_tokens=400, summary_tokens=100, llm_timeout=2) as memory:
         hanging = [memory.user("u1").session(f"hangs {n}") for n in range(AT_ONCE + 1)]
         for session in hanging:
             await session.record(user="POISON " * 400, assistant="Yes.")
             await session.record(user=line(1), assistant=line(2))
         await filled(memory, first=1, size=30, name="good")
+        assert await memory.settled(PATIENCE)
         assert (await memory.user("u1").session("good").window()).summary is not None
         for session in hanging:
             problem = "the language model did not answer, tried once"
