@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
@@ -61,7 +63,6 @@ class Compactor:
 
     def __init__(self, journal: Journal, summariser: Summariser, clock: Clock) -> None:
         self.retries = Retries(journal, JOB, longest=LONGEST_PAUSE)
-        self._journal = journal
         self._summariser = summariser
         self._clock = clock
         self._wanted: asyncio.Queue[_Session] = asyncio.Queue()
@@ -72,6 +73,7 @@ class Compactor:
         self._held: set[_Session] = set()
         """Those that another process has, or whose stores do not answer: for the next look."""
         self._moved = asyncio.Condition()
+        self._leases: dict[str, _Shared] = defaultdict(lambda: _Shared(journal))
 
     def request(self, scope: Scope, session: str) -> None:
         """Have the session attended to. Asking twice changes nothing."""
@@ -135,7 +137,8 @@ class Compactor:
                 self._moved.notify_all()
 
     async def _attend_to(self, scope: Scope, session: str, windows: Compactable) -> None:
-        async with self._journal.lease(_lease(scope, session)):
+        name = _lease(scope, session)
+        async with self._leases[name].held(name):
             failed = await self.retries.of(scope, session)
             if failed is not None and not self.retries.is_due(failed, self._clock()):
                 return
@@ -158,6 +161,32 @@ class Compactor:
         again = now + pause(attempts, content_id(JOB, scope.tenant, scope.user, session))
         reason = _WHY.get(kind, "the summary could not be made")
         await self.retries.failed(scope, session, reason, now=now, retry_at=again)
+
+
+class _Shared:
+    """A lease that sessions of this process hold together: a name stands for many sessions, and
+    one that takes long must not keep the others waiting."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._turn = asyncio.Lock()
+        self._users = 0
+        self._stack = AsyncExitStack()
+
+    @asynccontextmanager
+    async def held(self, name: str) -> AsyncIterator[None]:
+        """Raises AlreadyRunning when another process has it."""
+        async with self._turn:
+            if not self._users:
+                await self._stack.enter_async_context(self._journal.lease(name))
+            self._users += 1
+        try:
+            yield
+        finally:
+            async with self._turn:
+                self._users -= 1
+                if not self._users:
+                    await self._stack.aclose()
 
 
 def _named(error: Exception) -> str:
