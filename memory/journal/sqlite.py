@@ -246,8 +246,14 @@ def _settable(error: BaseException) -> BaseException:
 
 
 def _in_transaction(connection: Connection, work: Work[Result]) -> Result:
-    with connection.begin():
-        return work(connection)
+    try:
+        with connection.begin():
+            return work(connection)
+    except BaseException:
+        # A statement that was not read to its end stays open for as long as the error is known,
+        # and whoever has this connection next would see the database as it was then.
+        connection.invalidate()
+        raise
 
 
 def _set_pragma(connection: Connection, pragma: str) -> None:

@@ -439,6 +439,27 @@ async def test_a_transaction_is_kept_whole_or_not_at_all(journal: Journal) -> No
     assert await journal.query(lambda connection: connection.scalar(count)) == NEWEST + 2
 
 
+async def test_a_read_that_broke_off_does_not_show_the_next_ones_the_past(
+    journal: Journal, scope: Scope
+) -> None:
+    await journal.append_messages(scope, "s", said("one", "two", "three"), agent=None, now=NOW)
+    every = select(events.c.position).where(events.c.owner == owner_of(scope))
+
+    def breaks_off(connection: Connection) -> None:
+        rows = iter(connection.execute(every))
+        next(rows)
+        raise ZeroDivisionError
+
+    kept = []
+    for _ in range(8):  # as many as there are connections, and some
+        with pytest.raises(ZeroDivisionError) as broken:
+            await journal.query(breaks_off)
+        kept.append(broken.value)
+    await journal.append_messages(scope, "s", said("four"), agent=None, now=NOW)
+    for _ in range(8):
+        assert await journal.query(lambda connection: len(connection.execute(every).all())) == 4
+
+
 async def test_transactions_take_turns(journal: Journal, scope: Scope) -> None:
     """Read, then write what was read plus one: nothing is lost when they take turns."""
     position = select(cursors.c.position).where(cursors.c.projection == bindparam("name"))
