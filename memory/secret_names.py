@@ -177,7 +177,6 @@ class _Stem:
 
 
 _INVISIBLE = "\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff"
-_SPACE = rf"[\s{_INVISIBLE}]"
 _GAP = rf"(?:[ \t\u00a0\u3000{_INVISIBLE}]|\r?\n(?![\r\n]))"
 _CLOSED = r"(?:\\?[\"'`]|[*_\])}}”’»」』]){0,4}+"
 _ABOUT = (
@@ -652,9 +651,6 @@ def _is_digits(value: _Value, least: int, most: int, *, beside: bool = False) ->
     if not (text.isdecimal() and least <= len(text) <= most):
         return False
     return (beside or value.joint is not _Joint.BESIDE) and not value.after[:1].isdecimal()
-
-
-_WORDS_IN_IT = re.compile(r"[A-Za-z]+|\d+")
 
 
 def _words_only(text: str) -> bool:
