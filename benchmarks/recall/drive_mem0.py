@@ -6,12 +6,12 @@ Run by the Python of mem0's own environment, of which this imports mem0 alone. I
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from answering import serve  # beside this file, which is run as a script
 
 os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(Path.home() / ".mem0")}
 
@@ -59,17 +59,4 @@ def _one_word(user: str) -> str:
     return "_".join(user.split())
 
 
-def main() -> None:
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what the library prints is no answer
-    driver = Driver()
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            answer = getattr(driver, request.pop("do"))(**request)
-        except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), file=answers, flush=True)
-
-
-main()
+serve(Driver())

@@ -6,13 +6,13 @@ is asked for candidates of both kinds, by meaning and by words: it can, and by d
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from answering import serve  # beside this file, which is run as a script
 
 
 class Driver:
@@ -66,17 +66,4 @@ def _short(name: str) -> str:
     return sha256(name.encode()).hexdigest()[:16]
 
 
-def main() -> None:
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what the library prints is no answer
-    driver = Driver()
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            answer = getattr(driver, request.pop("do"))(**request)
-        except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), file=answers, flush=True)
-
-
-main()
+serve(Driver())
