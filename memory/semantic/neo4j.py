@@ -465,6 +465,19 @@ WITH DISTINCT f ORDER BY
 LIMIT coalesce($limit, 9223372036854775807)
 RETURN f.tenant AS tenant, f.user_id AS user_id, f.body AS body, f.unlearnt_at AS unlearnt_at
 """
+# The end of a CALL of several parts: the user's own facts of some predicates, then the filter.
+_OR_OWN: Final = (
+    """  UNWIND $own AS predicate
+  MATCH ()-[f:FACT {
+    tenant: $tenant, user_id: $user_id, subject_key: $self, predicate_key: predicate
+  }]->()
+  WHERE f.object_key IS NOT NULL
+  RETURN f
+}
+WITH f WHERE
+"""
+    + _FILTER
+)
 _EVERY: Final = (
     """
 MATCH ()-[f:FACT {tenant: $tenant, user_id: $user_id}]->() WHERE f.fact_id IS NOT NULL AND
@@ -504,16 +517,8 @@ CALL () {
   WHERE f.object_key IS NOT NULL AND p.object_key IN ['', f.object_key]
   RETURN f
   UNION
-  UNWIND $own AS predicate
-  MATCH ()-[f:FACT {
-    tenant: $tenant, user_id: $user_id, subject_key: $self, predicate_key: predicate
-  }]->()
-  WHERE f.object_key IS NOT NULL
-  RETURN f
-}
-WITH f WHERE
 """
-    + _FILTER
+    + _OR_OWN
 )
 _NAMED_OR_OWN: Final = (
     """
@@ -522,16 +527,8 @@ CALL () {
   MATCH (:Entity {tenant: $tenant, user_id: $user_id, key: key})-[f:FACT]-()
   RETURN f
   UNION
-  UNWIND $own AS predicate
-  MATCH ()-[f:FACT {
-    tenant: $tenant, user_id: $user_id, subject_key: $self, predicate_key: predicate
-  }]->()
-  WHERE f.object_key IS NOT NULL
-  RETURN f
-}
-WITH f WHERE
 """
-    + _FILTER
+    + _OR_OWN
 )
 
 _CLEAR: Final = """
