@@ -474,7 +474,8 @@ def _kin(query: str) -> frozenset[str]:
     """The keys of the predicates by which the question speaks of somebody: 'my sister's boss'."""
     found = set()
     for key in names.mentions(query):
-        for form in (key, *names.forms(key)):
+        # the forms of a key in ASCII are none of these words
+        for form in (key,) if key.isascii() else (key, *names.forms(key)):
             if predicate := _KIN.get(form):
                 found.add(predicate)
     found.update(_KIN[match] for match in _UNSPACED_KIN.findall(query))

@@ -37,6 +37,8 @@ def key(name: str) -> str:
 
 
 def _key(name: str) -> str:
+    if name.isascii() and name.isprintable() and "." not in name and len(name) <= KEY_LIMIT:
+        return " ".join(name.lower().split())  # what the rest comes to, for most of what is asked
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     visible = "".join(_visible(c) for c in _VARIATION_SELECTORS.sub("", folded))
     text = _ABBREVIATION_DOT.sub(r"\1", " ".join(visible.split()))
@@ -186,6 +188,8 @@ def _grams(run: str, longest: int) -> Iterator[str]:
 # --- what a language puts on names ---------------------------------------------------------------
 
 _EDGES = re.compile(r"^[^\w\u0300-\u036f\u0900-\u1cff]+|[^\w'’\u0300-\u036f\u0900-\u1cff]+$")
+_BARE = re.compile(r"[a-z0-9]+(?:[ -]+[a-z0-9]+)*", re.IGNORECASE | re.ASCII)
+"""Most words that are asked: nothing is put on them."""
 _HANGUL = re.compile("[\uac00-\ud7a3]{2,}$")
 _KOREAN = tuple(
     sorted(
@@ -203,6 +207,8 @@ _PROCLITIC = re.compile(
 
 def _bare(word: str) -> Iterator[str]:
     """A name without what its language puts before or behind it, in every way that is possible."""
+    if _BARE.fullmatch(word):
+        return
     if (inner := _EDGES.sub("", word)) != word:  # signs such as emoji beside it
         if inner:
             yield inner
