@@ -14,107 +14,67 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import sys
-from collections import Counter, defaultdict
-from datetime import UTC, datetime
+import tempfile
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from memory import Memory, RecallPolicy, Settings
 from memory.embedding import open_embedder
-from memory.models import Episode, Role
-from memory.recall import RecallPolicy, fuse
-from memory.settings import Settings
-from memory.text import terms
+from memory.local import stop_stack
 
 DATA = Path(__file__).with_name("recall_floor.json")
-NOW = datetime(2026, 3, 1, tzinfo=UTC)
 K = 8
 
 
-class Hit(NamedTuple):
-    id: str
-    score: float
-
-
-class Bm25:
-    """BM25 as in Robertson and Zaragoza (2009): k1 = 1.2, b = 0.75."""
-
-    def __init__(self, texts: dict[str, str]) -> None:
-        counts = {key: Counter(terms(text)) for key, text in texts.items()}
-        self.n = len(counts)
-        self.mean = sum(each.total() for each in counts.values()) / max(1, self.n)
-        self.length = {key: each.total() for key, each in counts.items()}
-        self.postings: dict[str, dict[str, int]] = defaultdict(dict)
-        for key, each in counts.items():
-            for term, often in each.items():
-                self.postings[term][key] = often
-
-    def search(self, query: str) -> list[Hit]:
-        scores: Counter[str] = Counter()
-        for term in set(terms(query)):
-            found = self.postings.get(term, {})
-            rarity = math.log(1 + (self.n - len(found) + 0.5) / (len(found) + 0.5))
-            for key, often in found.items():
-                norm = 1.2 * (0.25 + 0.75 * self.length[key] / self.mean)
-                scores[key] += rarity * often * 2.2 / (often + norm)
-        return sorted((Hit(*each) for each in scores.items()), key=lambda hit: (-hit.score, hit.id))
-
-
-async def measure(embedder: Any, sets: dict[str, Any], policies: list[RecallPolicy]) -> None:
+async def measure(memory: Memory, sets: dict[str, Any], floor: float) -> None:
     for name, data in sets.items():
-        episodes = _episodes(data["sessions"])
-        texts = {key: episode.text for key, episode in episodes.items()}
-        index = Bm25(texts)
-        vectors = await embedder.embed(list(texts.values()), role="document")
-        asked = await embedder.embed([query for query, _ in data["queries"]], role="query")
-        cosines = asked @ vectors.T
-        for policy in policies:
-            found = answers = let_in = others = recalled = 0
-            for (query, answer), row in zip(data["queries"], cosines, strict=True):
-                dense = [Hit(*each) for each in zip(texts, map(float, row), strict=True)]
-                items, _ = fuse(
-                    dense, index.search(query), episodes, query=query, k=K, now=NOW, policy=policy
-                )
-                if answer is None:
-                    others += 1
-                    let_in += bool(items)
-                else:
-                    answers += 1
-                    found += "{}.{}".format(*answer) in {item.id for item in items}
-                    recalled += len(items)
-            print(
-                f"{name:14} floor {policy.floor:.2f}: answers {found}/{answers}, "
-                f"others let in {let_in}/{others}, recalled {recalled / answers:.1f} of {K}"
+        user = memory.user(name)
+        said = {
+            f"{session}.{place}": text
+            for session, texts in enumerate(data["sessions"])
+            for place, text in enumerate(texts)
+        }
+        for session, texts in enumerate(data["sessions"]):
+            await user.session(str(session)).record(
+                messages=[
+                    {"role": "assistant" if place % 2 else "user", "content": text}
+                    for place, text in enumerate(texts)
+                ],
+                keys=[f"{session}.{place}" for place in range(len(texts))],
             )
-
-
-def _episodes(sessions: list[list[str]]) -> dict[str, Episode]:
-    return {
-        f"{session}.{place}": Episode(
-            id=f"{session}.{place}",
-            session=str(session),
-            message_id=f"{session}.{place}",
-            seq=place + 1,
-            role=Role.ASSISTANT if place % 2 else Role.USER,
-            speaker="assistant" if place % 2 else "user",
-            text=text,
-            event_time=NOW,
-            recorded_at=NOW,
+        await memory.settled(timedelta(minutes=5))
+        found = answers = let_in = others = recalled = 0
+        for query, answer in data["queries"]:
+            items = (await user.recall(query, k=K)).items
+            episodes = [item for item in items if item.tier == "episodic"]
+            if answer is None:
+                others += 1
+                let_in += bool(episodes)
+            else:
+                answers += 1
+                found += said["{}.{}".format(*answer)] in {item.text for item in episodes}
+                recalled += len(episodes)
+        print(
+            f"{name:14} floor {floor:.2f}: answers {found}/{answers}, "
+            f"others let in {let_in}/{others}, recalled {recalled / answers:.1f} of {K}"
         )
-        for session, texts in enumerate(sessions)
-        for place, text in enumerate(texts)
-    }
 
 
 async def main(floors: list[float]) -> None:
     data = json.loads(DATA.read_text(encoding="utf-8"))
     embedder = await open_embedder(Settings())
     own = RecallPolicy.of_embedder(embedder.identity)
-    policies = [own.model_copy(update={"floor": floor}) for floor in floors] or [own]
     print(embedder.identity)
-    for part, sets in data.items():
-        await measure(embedder, {f"{part} {name}": each for name, each in sets.items()}, policies)
+    for floor in floors or [own.floor]:
+        policy = own.model_copy(update={"floor": floor})
+        with tempfile.TemporaryDirectory(prefix="trimem-bench-") as home:
+            async with Memory.open(Path(home), embedder=embedder, recall=policy) as memory:
+                for part, sets in data.items():
+                    named = {f"{part} {name}": each for name, each in sets.items()}
+                    await measure(memory, named, floor)
+            await stop_stack(Path(home))
     await embedder.close()
 
 

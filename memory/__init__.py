@@ -14,6 +14,7 @@ from memory.budget import ContextPolicy
 from memory.errors import AgentMemoryError
 from memory.memory import Memory, Session, UserMemory
 from memory.models import Context, Fact, Message, Recall, Scope
+from memory.recall import RecallPolicy
 from memory.settings import Settings
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Memory",
     "Message",
     "Recall",
+    "RecallPolicy",
     "Scope",
     "Session",
     "Settings",

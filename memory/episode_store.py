@@ -346,6 +346,16 @@ _BY_ID = _EPISODES.where(
 )
 
 
+_BY_NUMBER = (
+    select(*_FIELDS_OF_EPISODES, episodes.c.n, episode_owners.c.owner)
+    .join(episode_owners, episode_owners.c.n == episodes.c.owner_n)
+    .where(
+        episode_owners.c.owner == bindparam("owner"),
+        episodes.c.n.in_(bindparam("numbers", expanding=True)),
+    )
+)
+
+
 def by_id(connection: Connection, owner: bytes, ids: Sequence[str]) -> list[Episode]:
     """Those of the ids that the user has, in no order."""
     return [
@@ -353,6 +363,17 @@ def by_id(connection: Connection, owner: bytes, ids: Sequence[str]) -> list[Epis
         for part in slices(ids, _SLICE)
         for episode in _owned(owner, connection.execute(_BY_ID, {"owner": owner, "ids": part}))
     ]
+
+
+def by_number(connection: Connection, owner: bytes, numbers: Sequence[int]) -> dict[int, Episode]:
+    """Those of the numbers that are the user's episodes."""
+    return {
+        row.n: episode
+        for part in slices(numbers, _SLICE)
+        for row, episode in _numbered(
+            owner, connection.execute(_BY_NUMBER, {"owner": owner, "numbers": part})
+        )
+    }
 
 
 def matching(
@@ -390,10 +411,14 @@ _VECTORS = (
 
 def _owned(owner: bytes, rows: Iterable[Row[Any]]) -> Iterator[Episode]:
     """The rows as episodes, after checking once more whose they are."""
+    return (episode for _, episode in _numbered(owner, rows))
+
+
+def _numbered(owner: bytes, rows: Iterable[Row[Any]]) -> Iterator[tuple[Row[Any], Episode]]:
     for row in rows:
         if row[-1] != owner:
             raise Corrupt(f"the episode {row.id!r} is somebody else's")
-        yield _episode(row)
+        yield row, _episode(row)
 
 
 def _episode(row: Any) -> Episode:

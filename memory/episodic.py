@@ -310,6 +310,10 @@ class EpisodicMemory:
 
         return await self._journal.query(work)
 
+    async def space(self) -> int:
+        """The space in which the vectors are that `nearest` looks at."""
+        return (await self._layout()).space
+
     async def episodes(self, scope: Scope, ids: Sequence[str]) -> dict[str, Episode]:
         """Those of the ids that the user has, in the order of `ids`."""
         wanted = list(dict.fromkeys(ids))

@@ -1,13 +1,10 @@
 """Lexical search: BM25 over postings of our own, in the journal's database.
 
-Every posting is keyed by the user first and holds the length of its episode, so that a search reads
-one range for each term and nothing of anybody else's. The score is that of Robertson and Zaragoza,
-"The Probabilistic Relevance Framework: BM25 and Beyond" (2009): the sum over the query's terms of
-
-    ln(1 + (N - df + 0.5) / (df + 0.5)) * tf * (K1 + 1) / (tf + K1 * (1 - B + B * words / average))
-
-over the user's N episodes that are not archived; archived ones have no postings. Which rules made
-the terms is kept with the user: after a change of `text.LEXICON` a rebuild makes them again.
+Every posting is keyed by the user first, so that a search reads one range for each term and nothing
+of anybody else's. How long an episode is and what stands beside it is known from the user's
+`Places`, which are read once and kept; `bm25` has the formula. Archived episodes have no postings.
+Which rules made the terms is kept with the user: after a change of `text.LEXICON` a rebuild makes
+them again.
 
 What is common tells little and costs most. So the rarest terms choose the candidates, as many as
 have READ postings together, and the others only add to the scores of these. With no more postings
@@ -16,29 +13,16 @@ than that, which is all but always, nothing is left out; else the rarest term is
 
 from __future__ import annotations
 
-import math
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple, TypeVar, cast
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Float,
-    Integer,
-    Select,
-    bindparam,
-    case,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+import numpy as np
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
+from memory.bm25 import Said, Term, best, rarest_first
 from memory.errors import InvalidInput
 from memory.journal import Journal
 from memory.journal.database import insert_into
@@ -48,22 +32,24 @@ from memory.journal.episode_tables import (
     posted_terms,
     postings,
 )
+from memory.journal.events import to_text
 from memory.journal.schema import owner_of
 from memory.models import Scope
-from memory.text import terms
+from memory.places import Numbers, Places, Row
+from memory.text import only_asking, terms
 
 T = TypeVar("T")
 Terms = Counter[int]
 """The terms of a text as numbers, with their repetitions."""
 
-K1 = 1.2
-B = 0.75
 LONGEST_QUERY = 64
 """Different terms of a query that count; of a longer query, the rarest ones."""
 READ = 2_000
 """Postings that choose the candidates."""
 CANDIDATES = 100
 """Candidates that common terms add to, at least."""
+ROOM = 500_000
+"""Episodes whose places are kept in memory, over all users: some thirty megabytes."""
 _LOOKED_UP = 1_000
 """Different terms whose rarity is looked up, the first ones."""
 _PLACES = 9
@@ -94,12 +80,16 @@ class Posting(NamedTuple):
         return self.terms.total()
 
 
-class _User(NamedTuple):
-    """Whose index it is, with the number of episodes in it and the sum of their lengths."""
+class Query(NamedTuple):
+    """The terms of a query, as the index has them; `asking` are those of words that only ask."""
 
-    n: int
-    active: int
-    words: int
+    keys: tuple[int, ...]
+    asking: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, query: str) -> Query:
+        keys = tuple(dict.fromkeys(map(_key, terms(query))))[:_LOOKED_UP]
+        return cls(keys, frozenset(map(_key, only_asking(query))))
 
 
 class LexicalIndex:
@@ -107,6 +97,7 @@ class LexicalIndex:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
+        self.shelf = Shelf()
 
     async def search(self, scope: Scope, query: str, k: int) -> list[Hit]:
         """The best `k` episodes by BM25 (> 0), best first, ties by id. None for a query without
@@ -114,10 +105,31 @@ class LexicalIndex:
         """
         if k < 1:
             raise InvalidInput(f"k is {k}; at least 1 is wanted")
-        wanted = list(dict.fromkeys(map(_key, terms(query))))[:_LOOKED_UP]
-        if not wanted:
+        wanted = Query.of(query)
+        if not wanted.keys:
             return []
-        return await self._journal.query(lambda connection: _search(connection, scope, wanted, k))
+        return await self._journal.query(lambda c: self._search(c, scope, wanted, k))
+
+    def _search(self, connection: Connection, scope: Scope, query: Query, k: int) -> list[Hit]:
+        found = said(connection, self.shelf, scope, query)
+        if found is None:
+            return []
+        if found.unread:
+            at, own = found.scores.at, found.scores.own
+            found = completed(connection, found, best(at, own, max(CANDIDATES, 2 * k)))
+        at, own = found.scores.at, np.round(found.scores.own, _PLACES)
+        if len(first := best(at, own, k)) < k:
+            chosen = own > 0
+        else:  # with those as good as the last one: their ids decide
+            chosen = own >= own[np.searchsorted(at, first[-1])]
+        numbers = found.places.n[at[chosen]].tolist()
+        scored = dict(zip(numbers, own[chosen].tolist(), strict=True))
+        hits = [
+            Hit(row.id, scored[row.n])
+            for part in _slices(list(scored), _LOOKED_UP)
+            for row in connection.execute(_IDS, {"owner_n": found.owner_n, "numbers": part})
+        ]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:k]
 
 
 def counted(text: str) -> Terms:
@@ -156,12 +168,14 @@ def forget_all(connection: Connection, owner_n: int) -> None:
     for table in (postings, posted_terms):
         connection.execute(delete(table).where(table.c.owner_n == owner_n))
     connection.execute(
-        update(episode_owners).where(episode_owners.c.n == owner_n).values(active=0, words=0)
+        update(episode_owners)
+        .where(episode_owners.c.n == owner_n)
+        .values(active=0, words=0, edition=episode_owners.c.edition + 1)
     )
 
 
 def _count(connection: Connection, owner_n: int, found: Sequence[Posting], sign: int) -> None:
-    """Adds episodes to the counts, or with -1 takes them away."""
+    """Adds episodes to the counts, or with -1 takes them away, which is another edition."""
     saying = Counter(term for each in found for term in each.terms)
     rows = [
         {"owner_n": owner_n, "term": term, "episodes": sign * count}
@@ -180,6 +194,7 @@ def _count(connection: Connection, owner_n: int, found: Sequence[Posting], sign:
         .values(
             active=episode_owners.c.active + sign * len(found),
             words=episode_owners.c.words + sign * sum(each.words for each in found),
+            edition=episode_owners.c.edition + (sign < 0),
         )
     )
 
@@ -192,153 +207,149 @@ def _key(term: str) -> int:
 
 # --- searching ---------------------------------------------------------------------------------
 
-_FREQUENCIES = (
-    select(
-        episode_owners.c.n,
-        episode_owners.c.active,
-        episode_owners.c.words,
-        posted_terms.c.term,
-        posted_terms.c.episodes,
-    )
-    .join(posted_terms, posted_terms.c.owner_n == episode_owners.c.n)
-    .where(
-        episode_owners.c.owner == bindparam("owner"),
-        posted_terms.c.term.in_(bindparam("terms", expanding=True)),
-        posted_terms.c.episodes > 0,
-    )
+
+class _User(NamedTuple):
+    """Whose index it is: how many episodes are in it, and which edition of them it is."""
+
+    n: int
+    active: int
+    edition: int
+
+
+_USER = select(episode_owners.c.n, episode_owners.c.active, episode_owners.c.edition).where(
+    episode_owners.c.owner == bindparam("owner")
+)
+_FREQUENCIES = select(posted_terms.c.term, posted_terms.c.episodes).where(
+    posted_terms.c.owner_n == bindparam("owner_n"),
+    posted_terms.c.term.in_(bindparam("terms", expanding=True)),
+)
+_EPISODES = select(*(episodes.c[name] for name in Row._fields)).where(
+    episodes.c.owner_n == bindparam("owner_n"),
+    episodes.c.n > bindparam("after"),
+    episodes.c.archived.is_(False),
+)
+_POSTINGS = select(postings.c.term, postings.c.n, postings.c.times).where(
+    postings.c.owner_n == bindparam("owner_n"),
+    postings.c.term.in_(bindparam("terms", expanding=True)),
+)
+_NEWEST = _POSTINGS.order_by(postings.c.n.desc()).limit(READ)
+_OF_NUMBERS = _POSTINGS.where(postings.c.n.in_(bindparam("numbers", expanding=True)))
+_IDS = select(episodes.c.n, episodes.c.id).where(
+    episodes.c.owner_n == bindparam("owner_n"),
+    episodes.c.n.in_(bindparam("numbers", expanding=True)),
 )
 
 
-class _Term(NamedTuple):
-    """A term that the user's episodes say: what it weighs, and how many say it."""
+class Shelf:
+    """The places of those users who were asked about last, of so many episodes in all.
 
-    key: int
-    weight: float
-    episodes: int
+    Kept up to date by what the journal says of each: how many episodes there are, and which edition
+    they are. Used by several threads at once.
+    """
+
+    def __init__(self, room: int = ROOM) -> None:
+        self._room = room
+        self._kept: OrderedDict[int, Places] = OrderedDict()
+        self._lock = Lock()
+
+    def places(self, connection: Connection, user: _User) -> Places:
+        with self._lock:
+            known = self._kept.get(user.n)
+        if known is not None and known.edition == user.edition and len(known) >= user.active:
+            found = known
+        else:
+            found = self._read(connection, user, known)
+        with self._lock:
+            self._kept[user.n] = found
+            self._kept.move_to_end(user.n)
+            while len(self._kept) > 1 and sum(map(len, self._kept.values())) > self._room:
+                self._kept.popitem(last=False)
+        return found
+
+    @staticmethod
+    def _read(connection: Connection, user: _User, known: Places | None) -> Places:
+        if known is not None and known.edition == user.edition:
+            more = _rows(connection, user, known.newest)
+            if len(known) + len(more) == user.active:
+                return known.with_more(more)
+        return Places.of(_rows(connection, user, 0), user.edition)
 
 
-def _search(connection: Connection, scope: Scope, wanted: Sequence[int], k: int) -> list[Hit]:
-    found = connection.execute(_FREQUENCIES, {"owner": owner_of(scope), "terms": wanted}).all()
-    if not found:
-        return []
-    user = _User(*found[0][:3])
-    weighed = sorted(
-        (_Term(term, _weight(user, df), df) for *_, term, df in found),
-        key=lambda term: (term.episodes, term.key),
-    )[:LONGEST_QUERY]
-    choosing = _choosing(weighed)
-    common = weighed[len(choosing) :]
-    if not common:
-        return _ranked(_best(connection, user, choosing, k), k)
-    candidates = _best(connection, user, choosing, max(CANDIDATES, 2 * k))
-    return _ranked(_completed(connection, user, common, candidates), k)
+def _rows(connection: Connection, user: _User, after: int) -> list[Row]:
+    given = {"owner_n": user.n, "after": after}
+    return [
+        Row(*row)._replace(speaker=to_text(row.speaker))
+        for row in connection.execute(_EPISODES, given)
+    ]
 
 
-def _weight(user: _User, df: int) -> float:
-    return (K1 + 1) * math.log1p(max(0.0, user.active - df + 0.5) / (df + 0.5))
+def said(connection: Connection, shelf: Shelf, scope: Scope, query: Query) -> Said | None:
+    """What of the query the user's episodes say; None for a user without any."""
+    row = connection.execute(_USER, {"owner": owner_of(scope)}).one_or_none()
+    if row is None or not row.active:
+        return None
+    user = _User(*row)
+    places = shelf.places(connection, user)
+    if not query.keys:
+        return Said(user.n, places)
+    found = connection.execute(_FREQUENCIES, {"owner_n": user.n, "terms": query.keys}).all()
+    saying = {row.term: row.episodes for row in found if row.episodes > 0}
+    asked = [Term(key, saying.get(key, 0), user.active, key in query.asking) for key in query.keys]
+    known = rarest_first([term for term in asked if term.episodes])[:LONGEST_QUERY]
+    unknown = [term for term in asked if not term.episodes][:LONGEST_QUERY]
+    read = _choosing(known)
+    return Said(
+        user.n,
+        places,
+        terms=(*known, *unknown),
+        unread=tuple(known[len(read) :]),
+        postings=_postings(connection, user.n, places, known, read),
+    )
 
 
-def _choosing(weighed: Sequence[_Term]) -> list[_Term]:
+def completed(connection: Connection, found: Said, places: Numbers) -> Said:
+    """With what common terms say at those places and beside them."""
+    if not found.unread:
+        return found
+    numbers = found.places.n[found.places.with_neighbours(places)].tolist()
+    rows = [
+        _postings(connection, found.owner_n, found.places, found.terms, found.unread, part)
+        for part in _slices(numbers, _LOOKED_UP)
+    ]
+    return found.with_more(np.concatenate(rows) if rows else found.postings[:0])
+
+
+def _choosing(weighed: Sequence[Term]) -> tuple[Term, ...]:
     """The rarest terms, as many as have READ postings together; at least one."""
-    chosen, read = [weighed[0]], weighed[0].episodes
-    for term in weighed[1:]:
-        read += term.episodes
-        if read > READ:
-            break
-        chosen.append(term)
-    return chosen
-
-
-class _Scored(NamedTuple):
-    n: int
-    id: str
-    score: float
-
-
-def _best(connection: Connection, user: _User, chosen: Sequence[_Term], k: int) -> list[_Scored]:
-    """The best `k` by these terms, ties by id."""
-    statement = _scoring(len(chosen), chosen[0].episodes > READ)
-    rows = connection.execute(statement, {**_given(user, chosen), "k": k})
-    return [_Scored(n, id_, score) for n, id_, score in rows]
-
-
-def _completed(
-    connection: Connection, user: _User, common: Sequence[_Term], candidates: Sequence[_Scored]
-) -> list[_Scored]:
-    """The candidates with what the common terms add to their scores."""
-    more = dict.fromkeys((one.n for one in candidates), 0.0)
-    given = _given(user, common)
-    for part in _slices(list(more), _LOOKED_UP):
-        rows = connection.execute(_adding(len(common)), {**given, "numbers": part})
-        more.update((row[0], row[1]) for row in rows)
-    return [one._replace(score=one.score + more[one.n]) for one in candidates]
-
-
-def _given(user: _User, weighed: Sequence[_Term]) -> dict[str, float]:
-    """The parameters of `_scoring` and `_adding`."""
-    average = max(user.words / user.active, 1.0)
-    given = {"owner_n": user.n, "per_word": K1 * B / average}
+    read = 0
     for at, term in enumerate(weighed):
-        given[f"term_{at}"], given[f"weight_{at}"] = term.key, term.weight
-    return given
+        read += term.episodes
+        if at and read > READ:
+            return tuple(weighed[:at])
+    return tuple(weighed)
 
 
-@lru_cache(maxsize=2 * LONGEST_QUERY)
-def _scoring(terms_given: int, is_too_much: bool) -> Select[Any]:
-    """The best by so many terms. With `is_too_much`, only the newest of the postings are read."""
-    wanted = _chosen_postings(terms_given)
-    if is_too_much:
-        wanted = wanted.order_by(postings.c.n.desc()).limit(READ)
-    read = wanted.subquery().c
-    score = func.sum(_part(terms_given, read)).label("score")
-    scored = select(read.n, score).group_by(read.n).subquery()
-    return (
-        select(scored.c.n, episodes.c.id, scored.c.score)
-        .join(episodes, episodes.c.n == scored.c.n)
-        .where(episodes.c.owner_n == bindparam("owner_n", type_=BigInteger))
-        .order_by(func.round(scored.c.score * 10.0**_PLACES).desc(), episodes.c.id)
-        .limit(bindparam("k", type_=Integer))
-    )
-
-
-@lru_cache(maxsize=LONGEST_QUERY)
-def _adding(terms_given: int) -> Select[Any]:
-    """What so many terms add to the scores of the episodes with `numbers`."""
-    return (
-        _chosen_postings(terms_given)
-        .with_only_columns(postings.c.n, func.sum(_part(terms_given, postings.c)))
-        .where(postings.c.n.in_(bindparam("numbers", expanding=True)))
-        .group_by(postings.c.n)
-    )
-
-
-def _chosen_postings(terms_given: int) -> Select[Any]:
-    wanted = [bindparam(f"term_{at}", type_=BigInteger) for at in range(terms_given)]
-    return select(postings).where(
-        postings.c.owner_n == bindparam("owner_n", type_=BigInteger), postings.c.term.in_(wanted)
-    )
-
-
-def _part(terms_given: int, columns: Any) -> ColumnElement[float]:
-    """What one posting adds to the score of its episode."""
-    weight = case(
-        *(
-            (
-                columns.term == bindparam(f"term_{at}", type_=BigInteger),
-                bindparam(f"weight_{at}", type_=Float),
-            )
-            for at in range(terms_given)
-        ),
-        else_=0.0,
-    )
-    length = K1 * (1 - B) + columns.words * bindparam("per_word", type_=Float)
-    return cast(ColumnElement[float], weight * columns.times / (columns.times + length))
-
-
-def _ranked(scored: Sequence[_Scored], k: int) -> list[Hit]:
-    hits = [Hit(one.id, round(one.score, _PLACES)) for one in scored]
-    hits.sort(key=lambda hit: (-hit.score, hit.id))
-    return hits[:k]
+def _postings(
+    connection: Connection,
+    owner_n: int,
+    places: Places,
+    terms: Sequence[Term],
+    wanted: Sequence[Term],
+    numbers: Sequence[int] | None = None,
+) -> Numbers:
+    """The postings of the wanted terms (of episodes with these numbers) as `Said` has them."""
+    given: dict[str, Any] = {"owner_n": owner_n, "terms": [term.key for term in wanted]}
+    if numbers is None:
+        too_many = sum(term.episodes for term in wanted) > READ
+        rows = connection.execute(_NEWEST if too_many else _POSTINGS, given).all()
+    else:
+        rows = connection.execute(_OF_NUMBERS, {**given, "numbers": numbers}).all()
+    index = {term.key: at for at, term in enumerate(terms)}
+    made = np.empty((len(rows), 3), dtype=np.int64)
+    made[:, 0] = [index[row[0]] for row in rows]
+    made[:, 1] = places.at([row[1] for row in rows])
+    made[:, 2] = [row[2] for row in rows]
+    return made[made[:, 1] >= 0]
 
 
 def _slices(rows: Sequence[T], size: int = _SLICE) -> Iterator[Sequence[T]]:

@@ -17,6 +17,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -27,9 +28,11 @@ from pydantic import JsonValue
 
 from memory import filters
 from memory.budget import ContextPolicy
+from memory.candidates import Shown
 from memory.codec import content_id, culprit, decode, encode
 from memory.context import ContextParts, assemble
 from memory.embedding import Embedder
+from memory.episode_search import EpisodeSearch, Wish
 from memory.episodic import Repaired
 from memory.errors import (
     AgentMemoryError,
@@ -60,6 +63,7 @@ from memory.models import (
     Message,
     Moment,
     Recall,
+    Recalled,
     RecordedMessage,
     Role,
     Scope,
@@ -76,8 +80,9 @@ from memory.projections import (
     fact_events,
     pin_event,
 )
+from memory.recall import RecallPolicy
 from memory.redact import Redact
-from memory.search import Search, all_named, nothing_known, or_named
+from memory.search import Known, Search, all_named, nothing_known, or_named
 from memory.semantic.base import pin_of
 from memory.semantic.entities import REMEMBERED
 from memory.semantic.predicates import Registry
@@ -131,12 +136,14 @@ class Memory:
         llm: LanguageModel | None = None,
         redact: Redact | None = None,
         context: ContextPolicy | None = None,
+        recall: RecallPolicy | None = None,
         clock: Clock = utc_now,
     ) -> AsyncIterator[Memory]:
         """Open the memory in `folder` (else TRIMEM_HOME, else the user's data folder), or at the
         URLs that the settings give. An `embedder` or `llm` of your own is left open when this
         closes; the model is waited for as long as `llm_timeout` says. `context` says how contexts
-        are shared out, where `build_context` is not told.
+        are shared out, where `build_context` is not told; `recall` how what is found is scored, in
+        the place of what the embedder's name says.
 
         `redact` is asked about every text before it is stored, after the usual secrets are
         masked (unless the settings say not to); a Redactor stands in the place of both.
@@ -151,6 +158,7 @@ class Memory:
             llm=llm,
             redact=redact,
             context=context,
+            recall=recall,
         )
         async with open_parts(folder, settings or Settings(), own) as parts:
             yield cls(parts)
@@ -252,6 +260,7 @@ class UserMemory:
     def __init__(self, parts: Parts, scope: Scope) -> None:
         self._parts = parts
         self._search = Search(parts, scope)
+        self._episodes = EpisodeSearch(parts, scope)
         self.scope = scope
 
     def session(self, name: str, *, agent: str | None = None) -> Session:
@@ -286,11 +295,11 @@ class UserMemory:
         k = parts.settings.recall_k if k is None else at_least_one(k)
         warnings = await self._await_own_writes()
         now = parts.clock()
-        found, facts = await asyncio.gather(
-            self._search.episodes(query, k=k, accepts=accepts),
-            self._search.facts(query, now=now) if accepts is None else nothing_known(),
+        knowing = asyncio.ensure_future(
+            self._search.facts(query, now=now) if accepts is None else nothing_known()
         )
-        episodes = self._search.fused(found, k=k, now=now)
+        wish = Wish(k, now, accepts, facts=partial(_ranked_facts, knowing))
+        episodes, facts = await asyncio.gather(self._episodes(query, wish), knowing)
         return _merged(episodes, facts.together, (*warnings, *await self._other_spaces()))
 
     async def facts(
@@ -604,7 +613,7 @@ class Session:
             if reserve is None
             else whole("reserve", reserve)
         )
-        k = settings.recall_k if k is None else at_least_one(k)
+        k = settings.context_k if k is None else at_least_one(k)
         definitions = definitions_of(tools)
         behind = await parts.lagging(READ_WAIT)
         now = parts.clock()
@@ -613,13 +622,15 @@ class Session:
             asked = strip_fences(new.text) if _is_asking(new) else _asked_last((await reading)[0])
         else:
             asked = query = parts.redact(query)
-        (window, no_window), found, facts, previous = await asyncio.gather(
-            reading,
-            user._search.episodes(asked, k=k),
-            user._search.facts(asked, now=now, before=_said_before(reading, asked)),
-            self._previous(),
+        knowing = asyncio.ensure_future(
+            user._search.facts(asked, now=now, before=_said_before(reading, asked))
         )
-        episodes = user._search.fused(found, k=k + found.among(window.messages), now=now)
+        wish = Wish(
+            k, now, facts=partial(_ranked_facts, knowing), shown=partial(self._shown, reading)
+        )
+        (window, no_window), episodes, facts, previous = await asyncio.gather(
+            reading, user._episodes(asked, wish), knowing, self._previous()
+        )
         warnings = (*_not_caught_up(behind), *await user._other_spaces())
         context = assemble(
             ContextParts(
@@ -653,6 +664,11 @@ class Session:
         kept = context.model_copy(update={"snapshot_id": snapshot_id})
         parts.recent.put(self.scope, self.name, Previous.of(kept))
         return kept
+
+    async def _shown(self, reading: Awaitable[tuple[Window, Any]]) -> Shown | None:
+        """What of this session the window shows."""
+        messages = (await reading)[0].messages
+        return Shown(self.name, messages[0].seq) if messages else None
 
     async def _previous(self) -> Previous | None:
         """The newest context of this session, whichever process built it; None for the first, and
@@ -715,6 +731,10 @@ async def _said_before(reading: Awaitable[tuple[Window, Any]], query: str) -> li
         if message.role in (Role.USER, Role.ASSISTANT)
     )
     return [text for text in islice(said, REMEMBERED + 1) if text and text != query][:REMEMBERED]
+
+
+async def _ranked_facts(knowing: Awaitable[Known]) -> Sequence[Recalled]:
+    return (await knowing).together.items
 
 
 def _note_kind(kind: str) -> str:

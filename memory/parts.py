@@ -70,6 +70,7 @@ class Own:
     llm: LanguageModel | None = None
     redact: Redact | None = None
     context: ContextPolicy | None = None
+    recall: RecallPolicy | None = None
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ async def _opened(
             later=compactor,
         ),
         compactor=compactor,
-        policy=RecallPolicy.of_embedder(embedder.identity),
+        policy=own.recall or RecallPolicy.of_embedder(embedder.identity),
         episodic=EpisodicMemory(journal, chroma, embedder),
         lexical=LexicalIndex(journal),
         semantic=semantic,

@@ -1,40 +1,38 @@
-"""Recall: what two arms found, put into one order, with a floor. Pure over the candidates.
+"""Recall: scored candidates put into one order, with a floor. Pure.
 
 An episode's score is a number in [0, 1] that means the same for every query:
 
-    meaning   (cosine - low) / (high - low), within [0, 1]; low and high are the embedder's:
-              what unrelated texts reach, and what a good paraphrase does (`Calibration`)
-    words     BM25 / the best BM25 of this query, times the root of how much of the query the best
-              one covers
-    own       1 - (1 - meaning / 2) (1 - words): either alone is enough, words a little more so
-    score     0.9 × (own + what neighbours in the conversation add); with a literal hit on an
-              identifier, a file name or a quotation: 0.9 + 0.1 × own, so that it comes first
+    own         1 - (1 - meaning / 2) (1 - words): either alone is enough, words a little more so;
+                meaning is the cosine on the embedder's scale (`Calibration`), words BM25 as a share
+                of the best, times the root of how much of the query is said
+    confidence  the best `own` of the query
+    score       0.9 × confidence × the sum of its parts as a share of the best one's (`scoring`)
+                × what age leaves of it; with a literal hit on an identifier, a file name or a
+                quotation: 0.9 + 0.1 × that, so that it comes first
 
 Words alone prove little: every long question shares some with something. So a query must first be
 answered at all: by a meaning that passes the floor, by an episode that covers about half of what
-is asked, or by some of both (`_evidence`). When none is, all scores are brought below the floor.
-
-One floor serves all: what is below `RecallPolicy.floor` is not recalled, and is reported. Both
-arms are on an absolute scale for that; a fusion of ranks would reward an arm for being sure of
-nothing. Of equal scores, which are many where neighbours lift all to the top, what was found by
-itself comes before what stands beside it; every order ends in the id.
+is asked, or by some of both (`Scored.evidence`). When none is, all scores are brought below the
+floor. One floor serves all: what is below `RecallPolicy.floor` is not recalled, and is reported.
+Every order ends in the id.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
+import numpy as np
 from pydantic import Field
 
 from memory.embedding.script import is_latin
 from memory.models import Cause, Dropped, Episode, Fact, Recalled, Value
+from memory.places import Floats
+from memory.scoring import Calibration, Scored, Weights
 from memory.semantic.entities import NAMED_BEFORE, Bearing, Whom
 from memory.semantic.names import SELF
 from memory.semantic.predicates import Registry
@@ -47,32 +45,12 @@ LITERAL_BAND: Final = 0.1
 EXCERPT: Final = 160
 """Characters of a near miss that are kept to recognise it by."""
 
-
-class Hit(Protocol):
-    """What an arm found: an id, and its raw score (cosine, or BM25)."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def score(self) -> float: ...
-
-
-class Calibration(Value):
-    """What an embedder's cosines mean: `low` and below is unrelated, `high` and above the same."""
-
-    low: float
-    high: float
-
-    def __call__(self, cosine: float) -> float:
-        return min(1.0, max(0.0, (cosine - self.low) / (self.high - self.low)))
-
-
 _MINILM: Final = Calibration(low=0.2, high=0.6)
-_E5: Final = Calibration(low=0.85, high=0.915)
+_E5: Final = Calibration(low=0.85, high=0.915, nothing=0.78)
 
 
 class RecallPolicy(Value):
-    """How candidates become an order. Measured in docs/decisions/0010-recall-floor.md.
+    """How candidates become an order. Measured in docs/decisions/0010 and 0024.
 
     Of an embedder that sends texts to different models by their script, `latin` calibrates queries
     in Latin script and `other` all the rest; of any other embedder both are the same.
@@ -80,12 +58,15 @@ class RecallPolicy(Value):
 
     latin: Calibration = _MINILM
     other: Calibration = _E5
+    weights: Weights = Weights()
     floor: float = Field(default=0.15, ge=0.0, le=1.0)
     """The lowest score that is recalled. On the scale of `Recalled.score`."""
-    neighbours: tuple[float, ...] = (0.4, 0.2)
-    """What a hit adds to the messages 1, 2, … places before and after it in its session."""
     recency: float = Field(default=0.05, ge=0.0, le=1.0)
     """How much of the score fades with age: 0 none, 1 all of it."""
+    access: float = Field(default=0.0, ge=0.0, le=1.0)
+    """How much of it fades with the time since the episode was last in a context."""
+    importance: float = Field(default=0.0, ge=0.0, le=1.0)
+    """How much of it an episode without importance loses."""
     half_life: timedelta = timedelta(days=90)
     near_misses: int = Field(default=5, ge=0)
     """The most that is reported as dropped, for each reason."""
@@ -110,8 +91,8 @@ class RecallPolicy(Value):
 _CALIBRATIONS: Final = (
     ("minilm", _MINILM),
     ("text embedding 3", Calibration(low=0.2, high=0.6)),
-    ("ada 002", Calibration(low=0.75, high=0.9)),
-    ("bge", Calibration(low=0.5, high=0.75)),
+    ("ada 002", Calibration(low=0.75, high=0.9, nothing=0.7)),
+    ("bge", Calibration(low=0.5, high=0.75, nothing=0.4)),
     ("e5", _E5),
 )
 """By words of the embedder's name. MiniLM and E5 are measured; the others are what is commonly
@@ -120,10 +101,18 @@ seen of these models, and want measuring before anybody relies on them."""
 DEFAULT: Final = RecallPolicy()
 
 
-def fuse(
-    dense: Sequence[Hit],
-    lexical: Sequence[Hit],
-    episodes: Mapping[str, Episode],
+def strengths(scored: Scored, policy: RecallPolicy) -> Floats:
+    """The score of each candidate, best first, before age and literal hits are looked at."""
+    confidence = scored.confidence
+    if scored.evidence < policy.own_floor:
+        # Not all the way to 0, so that what would have come first is seen among the near misses.
+        confidence = max(scored.evidence, 0.5 * policy.own_floor * confidence)
+    return (1.0 - LITERAL_BAND) * confidence * scored.relative
+
+
+def ranked(
+    scored: Scored,
+    episodes: Mapping[int, Episode],
     *,
     query: str,
     k: int,
@@ -132,27 +121,29 @@ def fuse(
 ) -> tuple[list[Recalled], list[Dropped]]:
     """The best `k` episodes, best first, and the near misses with the reason of each.
 
-    `dense` has cosines in [-1, 1] and `lexical` BM25 scores. Hits that are not in `episodes` do
-    not count. Episodes that neither arm found may be there too: they are recalled when a
-    neighbour in their session was hit hard enough. The same words are recalled once. Archived
-    episodes are not recalled. A greeting recalls nothing. Of each cause at most
-    `policy.near_misses` are reported, and their reason says how many there were.
+    `episodes` are those candidates that were read, by the place of each in the order of `scored`:
+    the others count, and are not named. The same words are recalled once. Archived episodes are
+    not recalled. A greeting recalls nothing. Of each cause at most `policy.near_misses` are
+    reported, and their reason says how many there were.
     """
-    candidates = _scored(dense, lexical, episodes, query, now, policy)
+    strength = strengths(scored, policy)
+    candidates = _candidates(scored, strength, episodes, query, now, policy)
     if is_small_talk(query):
         nothing = f"{query.strip()[:40]!r} asks for nothing"
         return [], _near_misses(
             _Missed.in_order(candidates), policy, "not_asked", lambda _: nothing
         )
+    unread = np.delete(strength, list(episodes))
     above = [each for each in candidates if each.score >= policy.floor]
     order = _Order.of(above)
-    below = _Missed.in_order(candidates[len(above) :], after=len(order.unique))
+    found = len(order.unique) + int((unread >= policy.floor).sum())
+    too_low = len(candidates) - len(above) + int((unread < policy.floor).sum())
     dropped = [
         *_near_misses(
             _Missed.in_order(order.unique[k:], after=k),
             policy,
             "beyond_k",
-            lambda _: f"{len(order.unique)} were found; the best {k} are recalled",
+            lambda _: f"{found} were found; the best {k} are recalled",
         ),
         *_near_misses(
             order.archived, policy, "archived", lambda _: _as_many("archived", order.archived)
@@ -164,12 +155,12 @@ def fuse(
             lambda _: _as_many("says the same as one that is found", order.repeated),
         ),
         *_near_misses(
-            below,
+            _Missed.in_order(candidates[len(above) :], after=found),
             policy,
             "below_floor",
             lambda each: (
                 f"its score {each.score:.2f} is below the floor {policy.floor:.2f}, "
-                f"as {len(below)} were"
+                f"as {too_low} were"
             ),
         ),
     ]
@@ -179,130 +170,64 @@ def fuse(
 class _Candidate(NamedTuple):
     episode: Episode
     score: float
-    own: float
-    meaning: float
-    words: float
-    nearby: float
-    recency: float
+    parts: dict[str, float]
     literals: tuple[str, ...]
-    is_hit: bool
 
 
-def _scored(
-    dense: Sequence[Hit],
-    lexical: Sequence[Hit],
-    episodes: Mapping[str, Episode],
+def _candidates(
+    scored: Scored,
+    strength: Floats,
+    episodes: Mapping[int, Episode],
     query: str,
     now: datetime,
     policy: RecallPolicy,
 ) -> list[_Candidate]:
-    """Every episode with its scores, best first."""
-    calibrated = policy.meaning(query)
-    meaning = {hit.id: calibrated(hit.score) for hit in dense if hit.id in episodes}
-    ratio, covered = _by_words([hit for hit in lexical if hit.id in episodes], episodes, query)
-    words = {key: share * math.sqrt(covered) for key, share in ratio.items()}
-    own = {
-        key: 1.0 - (1.0 - 0.5 * meaning.get(key, 0.0)) * (1.0 - words.get(key, 0.0))
-        for key in episodes
-    }
-    evidence = max(
-        (_evidence(meaning.get(k, 0.0), ratio.get(k, 0.0), covered) for k in own), default=0.0
-    )
-    if evidence < policy.own_floor:
-        own = _brought_below(own, evidence, policy.own_floor)
-    nearby = _nearby(own, episodes, policy)
+    """The episodes with their scores, best first; what is equal stays in the order of `scored`."""
     wanted = literals(query)
+    parts = {name: part.tolist() for name, part in scored.parts.items()}
     candidates = []
-    for key, episode in episodes.items():
+    for at, episode in sorted(episodes.items()):
         found = tuple(each for each in wanted if _says(episode.text, each))
-        recency = _recency(episode, now, policy.half_life)
-        faded = 1.0 - policy.recency * (1.0 - recency)
-        relevance = min(1.0, own[key] + nearby.get(key, 0.0)) * faded
-        share = len(found) / len(wanted) if wanted else 0.0
+        of_age = _of_age(episode, now, policy)
+        relevance = float(strength[at]) / (1.0 - LITERAL_BAND) * _left(of_age, policy)
         score = (1.0 - LITERAL_BAND) * relevance
         if found:
+            share = len(found) / len(wanted)
             score = (1.0 - LITERAL_BAND) + LITERAL_BAND * (0.5 * share + 0.5 * relevance)
-        candidates.append(
-            _Candidate(
-                episode,
-                round(score, 4),
-                own[key],
-                meaning.get(key, 0.0),
-                words.get(key, 0.0),
-                nearby.get(key, 0.0),
-                recency,
-                found,
-                key in meaning or key in words,
-            )
-        )
-    candidates.sort(key=lambda each: (-each.score, -each.own, each.episode.id))
+        own = {name: round(part[at], 4) for name, part in parts.items()}
+        own |= {name: round(part, 4) for name, part in of_age.items()}
+        own["literal"] = 1.0 if found else 0.0
+        candidates.append(_Candidate(episode, round(score, 4), own, found))
+    candidates.sort(key=lambda each: -each.score)
     return candidates
 
 
-def _brought_below(own: Mapping[str, float], evidence: float, floor: float) -> dict[str, float]:
-    """The scores in their proportions, the best of them at the evidence, which is below the floor.
+def _of_age(episode: Episode, now: datetime, policy: RecallPolicy) -> dict[str, float]:
+    used = episode.last_access
+    return {
+        "recency": _fresh(episode.event_time, now, policy.half_life),
+        "access": _fresh(used, now, policy.half_life) if used else 0.0,
+        "importance": episode.importance,
+    }
 
-    Not all the way to 0, so that what would have come first is seen among the near misses.
-    """
-    most = max(own.values(), default=0.0)
-    best = max(evidence, 0.5 * floor * most)
-    return {key: score / most * best if most else 0.0 for key, score in own.items()}
+
+def _fresh(moment: datetime, now: datetime, half_life: timedelta) -> float:
+    """1 for what is of now, 0.5 after a half-life; never above 1."""
+    return float(0.5 ** (max(timedelta(0), now - moment) / half_life))
+
+
+def _left(parts: Mapping[str, float], policy: RecallPolicy) -> float:
+    """What is left of a score by age, use and importance."""
+    weights = {
+        "recency": policy.recency,
+        "access": policy.access,
+        "importance": policy.importance,
+    }
+    return max(0.0, 1.0 - sum(weight * (1.0 - parts[name]) for name, weight in weights.items()))
 
 
 # --- words -------------------------------------------------------------------------------------
 
-
-def _evidence(meaning: float, ratio: float, covered: float) -> float:
-    """How well an episode answers at all, in [0, 1], on the scale of `own`.
-
-    Words count from a coverage of 0.3 on, and fully from 0.7.
-    """
-    return 0.5 * meaning + 0.5 * ratio * min(1.0, max(0.0, (covered - 0.3) / 0.4))
-
-
-def _by_words(
-    lexical: Sequence[Hit], episodes: Mapping[str, Episode], query: str
-) -> tuple[dict[str, float], float]:
-    """Each BM25 as a share of the best one, and how much of the query the best one covers."""
-    best = min(lexical, key=lambda hit: (-hit.score, hit.id), default=None)
-    if best is None or best.score <= 0:
-        return {}, 0.0
-    covered = _coverage(query, episodes[best.id].text, (episodes[hit.id].text for hit in lexical))
-    return {hit.id: max(0.0, hit.score / best.score) for hit in lexical}, covered
-
-
-def _coverage(query: str, best: str, texts: Iterable[str]) -> float:
-    """How much of the query a text says, in [0, 1]. A term counts more the fewer texts say it.
-
-    A term's share is 1 + log(1 + (n - df + 0.5) / (df + 0.5)) over the n texts that were found, so
-    that one everyday word out of a long question is next to nothing. Whether one of the others
-    says it is looked up by its letters, which is quick and near enough for a share. Chinese words
-    that only ask need not be said.
-    """
-    wanted, asking = set(terms(query)), _only_asking(query)
-    said = set(terms(best))
-    folded = [_folded(text) for text in texts]
-    n = len(folded)
-    share = {}
-    for term in sorted(wanted):
-        frequency = max(sum(term in text for text in folded), int(term in said))
-        share[term] = 1.0 + math.log(1.0 + (n - frequency + 0.5) / (frequency + 0.5))
-    return max(_part(share, said, wanted), _part(share, said, wanted - asking))
-
-
-def _part(share: Mapping[str, float], said: Set[str], wanted: Set[str]) -> float:
-    whole = math.fsum(share[term] for term in wanted)
-    return math.fsum(share[term] for term in wanted & said) / whole if whole else 0.0
-
-
-def _only_asking(query: str) -> set[str]:
-    """The terms of a query's words that only ask."""
-    return {term for word in _ASKING.findall(query) for term in terms(word)}
-
-
-_ASKING: Final = re.compile(
-    "为什么|怎么样?|什么时候|什么|怎样|如何|哪里|哪儿|哪个|哪些|多少|有没有|是不是|能不能|会不会|请问"
-)
 _QUOTED: Final = re.compile(r"[\"“”„«「『]([^\"“”„«»「」『』\n]{3,80})[\"“”»」』]")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@/:#+\\-]*[A-Za-z0-9_+#]")
 _YEAR_OR_TIME: Final = re.compile(r"(?:1[89]|20)\d\d|\d{1,2}[:.]\d{2}|\d{1,2}(?:st|nd|rd|th)")
@@ -369,39 +294,6 @@ def is_small_talk(query: str) -> bool:
     return rest != query and not _ANY_WORD.search(rest)
 
 
-# --- neighbours and age ------------------------------------------------------------------------
-
-
-def _nearby(
-    own: Mapping[str, float], episodes: Mapping[str, Episode], policy: RecallPolicy
-) -> dict[str, float]:
-    """What each episode gets from hits around it: answers stand beside what asks for them.
-
-    Only hits that pass the floor by themselves give, so that much noise is no signal.
-    """
-    strongest: dict[tuple[str, int], float] = defaultdict(float)
-    for key, score in own.items():
-        place = episodes[key].session, episodes[key].seq
-        if score >= policy.own_floor:
-            strongest[place] = max(strongest[place], score)
-    if not strongest:
-        return {}
-    return {
-        key: sum(
-            share * strongest.get((episode.session, episode.seq + side * distance), 0.0)
-            for distance, share in enumerate(policy.neighbours, start=1)
-            for side in (-1, 1)
-        )
-        for key, episode in episodes.items()
-    }
-
-
-def _recency(episode: Episode, now: datetime, half_life: timedelta) -> float:
-    """1 for what was said or recalled now, 0.5 after a half-life; never above 1."""
-    seen = max(episode.event_time, episode.last_access or episode.event_time)
-    return float(0.5 ** (max(timedelta(0), now - seen) / half_life))
-
-
 # --- results -----------------------------------------------------------------------------------
 
 
@@ -455,17 +347,17 @@ def _near_misses(
 ) -> list[Dropped]:
     """The first few that came near.
 
-    Where none came near at all the first hit is reported, so that it is said how many there were.
+    Where none came near at all the first is reported, so that it is said how many there were.
     """
     near = [each for each in missed if each.candidate.score > 0]
-    shown = near or [each for each in missed if each.candidate.is_hit][:1]
+    shown = near or list(missed[:1])
     return [
         Dropped(
             tier="episodic",
             id=each.candidate.episode.id,
             text=excerpt(each.candidate.episode.text),
             score=each.candidate.score,
-            scores=_arms(each.candidate),
+            scores=each.candidate.parts,
             rank=each.rank,
             reason=reason(each.candidate),
             cause=cause,
@@ -484,17 +376,6 @@ def excerpt(text: str) -> str:
     return text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…"
 
 
-def _arms(each: _Candidate) -> dict[str, float]:
-    """What made the score, each in [0, 1]."""
-    return {
-        "meaning": round(each.meaning, 4),
-        "words": round(each.words, 4),
-        "neighbours": round(min(1.0, each.nearby), 4),
-        "recency": round(each.recency, 4),
-        "literal": 1.0 if each.literals else 0.0,
-    }
-
-
 def _recalled(each: _Candidate) -> Recalled:
     episode = each.episode
     return Recalled.trusted(
@@ -502,7 +383,7 @@ def _recalled(each: _Candidate) -> Recalled:
         id=episode.id,
         text=episode.text,
         score=each.score,
-        scores=_arms(each),
+        scores=each.parts,
         reason=_why(each),
         speaker=episode.speaker,
         role=episode.role,
@@ -520,12 +401,22 @@ def _recalled(each: _Candidate) -> Recalled:
 def _why(each: _Candidate) -> str:
     if each.literals:
         return f"has {each.literals[0]!r}"
-    strongest = max(
-        (0.5 * each.meaning, "close in meaning"),
-        (each.words, "shares words"),
-        (each.nearby, "beside what was found"),
-    )
-    return strongest[1]
+    strongest = max(_REASONS, key=lambda name: each.parts.get(name, 0.0))
+    return _REASONS[strongest]
+
+
+_REASONS: Final = {
+    "words": "shares words",
+    "meaning": "close in meaning",
+    "words_near": "beside what shares words",
+    "meaning_near": "beside what is close in meaning",
+    "time": "of the time that is asked for",
+    "facts": "where a fact was learnt",
+    "session": "of a conversation about this",
+    "speaker": "said by whom the question names",
+    "person": "said by whom the question speaks of",
+}
+"""By the part that is the strongest of it; of equal ones, the first."""
 
 
 # --- facts -------------------------------------------------------------------------------------

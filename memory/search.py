@@ -1,39 +1,29 @@
-"""What a question finds: episodes by two arms, and facts about whom it is about.
+"""What a question finds among the facts: those about whom it is about.
 
-Which store is asked, for how much and in which order is decided here; what the answers are worth is
-decided by `recall`, `former` and `semantic.entities`, which are pure. A store that does not answer
-is named in what comes back; only the journal has to.
+What is asked of the store, how much and in which order is decided here; what the answers are worth
+is decided by `recall`, `former` and `semantic.entities`, which are pure. A store that does not
+answer is named in what comes back; only the journal has to.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from memory import filters, former, recall
-from memory.embedding import Embedder, usable
-from memory.embedding.base import embedded
-from memory.errors import EmbeddingFailed, IndexLost, TierUnavailable
-from memory.filters import Accepts
+from memory import former, recall
+from memory.errors import EmbeddingFailed, TierUnavailable
 from memory.former import Former
-from memory.lexical import Hit
-from memory.models import Dropped, Episode, Fact, Recall, Recalled, RecordedMessage, Scope
+from memory.models import Dropped, Fact, Recall, Recalled, Scope
 from memory.parts import Parts
 from memory.semantic import SELF, entities
 from memory.semantic import names as entity_names
 from memory.semantic.entities import Asked, Whom
-from memory.text import is_blank, plain
 
 T = TypeVar("T")
 
-CANDIDATES = 40
-"""Episodes that each arm offers to the fusion, at least."""
 KNOWN = 200
 """Facts that are looked at for one context, at most."""
 OF_A_KIND = 20
@@ -50,22 +40,6 @@ PINNED_FACTS = 100
 """Facts that are in every context of a user, at most."""
 SHOWN = 30
 """Facts that are offered to a context, at most."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """Candidates for a query: what each arm found, and the episodes themselves by id."""
-
-    query: str = ""
-    dense: Sequence[Hit] = ()
-    lexical: Sequence[Hit] = ()
-    episodes: Mapping[str, Episode] = field(default_factory=dict)
-    unavailable: tuple[str, ...] = ()
-
-    def among(self, messages: Sequence[RecordedMessage]) -> int:
-        """How many of the episodes are of these messages."""
-        ids = {message.id for message in messages}
-        return sum(episode.message_id in ids for episode in self.episodes.values())
 
 
 class _FactsFound(NamedTuple):
@@ -98,64 +72,6 @@ class Search:
     def __init__(self, parts: Parts, scope: Scope) -> None:
         self._parts = parts
         self.scope = scope
-
-    async def episodes(self, query: str, *, k: int, accepts: Accepts | None = None) -> Found:
-        """The candidates of both arms for the best `k`; with a filter, looking on until so many
-        are accepted or all are seen."""
-        wanted = max(CANDIDATES, 4 * k)
-        parts = self._parts
-        if is_blank(query):
-            return Found()
-        vector, missing = await or_named(_embed_query(parts.embedder, query))
-        while True:
-            (dense, silent), lexical = await asyncio.gather(
-                self._nearest(vector, wanted),
-                parts.lexical.search(self.scope, query, wanted),
-            )
-            episodes = await parts.episodic.episodes(
-                self.scope, [hit.id for hit in (*(dense or ()), *lexical)]
-            )
-            kept = {
-                key: episode
-                for key, episode in episodes.items()
-                if accepts is None or accepts(filters.view(episode))
-            }
-            exhausted = max(len(dense or ()), len(lexical)) < wanted
-            if accepts is None or exhausted or len(kept) >= k:
-                return Found(query, dense or (), lexical, kept, all_named(missing, silent))
-            wanted *= 4
-            if silent:  # it is asked once, not at every widening
-                vector, missing = None, silent
-
-    def fused(self, found: Found, *, k: int, now: datetime) -> Recall:
-        """The best `k` of what was found, and the near misses."""
-        if not found.query:
-            return Recall()
-        ranked, dropped = recall.fuse(
-            found.dense,
-            found.lexical,
-            found.episodes,
-            query=found.query,
-            k=k,
-            now=now,
-            policy=self._parts.policy,
-        )
-        return Recall(items=tuple(ranked), dropped=tuple(dropped), unavailable=found.unavailable)
-
-    async def _nearest(
-        self, vector: NDArray[np.float32] | None, k: int
-    ) -> tuple[list[Hit] | None, str | None]:
-        if vector is None:
-            return [], None
-        return await or_named(self._hits(vector, k))
-
-    async def _hits(self, vector: NDArray[np.float32], k: int) -> list[Hit]:
-        """The nearest episodes; an index that is lost is also made again, for the next question."""
-        try:
-            return await self._parts.episodic.nearest(self.scope, vector, k)
-        except IndexLost:
-            self._parts.mend()
-            raise
 
     async def facts(
         self, query: str, *, now: datetime, before: Awaitable[Sequence[str]] | None = None
@@ -310,14 +226,6 @@ async def or_named(work: Awaitable[T]) -> tuple[T | None, str | None]:
 
 async def nothing_known() -> Known:
     return Known()
-
-
-async def _embed_query(embedder: Embedder, query: str) -> NDArray[np.float32]:
-    vectors = await embedded(embedder, [plain(query)], role="query")
-    if problem := usable(vectors, 1, embedder.dims)[0]:
-        raise EmbeddingFailed(f"the question has no vector: {problem}")
-    vector: NDArray[np.float32] = vectors[0]
-    return vector
 
 
 def all_named(*names: str | None) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-LEXICON = 1
+LEXICON = 2
 """The version of the rules in `terms`."""
 
 _UNSTORABLE = re.compile("[\ud800-\udfff]")
@@ -169,6 +169,14 @@ def terms(text: str) -> list[str]:
     return list(_remembered(text) if len(text) <= _SHORT else _terms(text))
 
 
+def only_asking(query: str) -> set[str]:
+    """The terms of a query's words that only ask, which an answer need not say."""
+    return {term for word in _ASKING.findall(query) for term in terms(word)}
+
+
+_ASKING = re.compile(
+    "为什么|怎么样?|什么时候|什么|怎样|如何|哪里|哪儿|哪个|哪些|多少|有没有|是不是|能不能|会不会|请问"
+)
 _SHORT = 500
 """Characters of a text whose terms are remembered: facts and questions come again and again."""
 

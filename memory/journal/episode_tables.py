@@ -1,11 +1,13 @@
 """The journal's tables of episodic memory: what Chroma and the lexical index are rebuilt from.
 
-    episode_owners   a user as a small number, how much there is to search, where the vectors live
+    episode_owners   a user as a small number, how much there is to search, where the vectors live;
+                     `edition` counts the changes of what there is to search that were no additions
     episodes         one row an episode; the text and metadata are bytes, the rest are columns
-    episode_vectors  the embedding of an episode, and which embedder's space it is in
+    episode_vectors  the embeddings of an episode, at most one in each embedder's space
     episode_spaces   embedders that vectors came from, by their identity
     owner_spaces     how many vectors of each space a user has
-    episode_flaws    episodes without a vector: why, and how often it was tried
+    episode_flaws    episodes to be embedded again, because they have no vector or one that was made
+                     by former rules: why, and how often it was tried in vain
     postings         which episodes of a user say a term, how often, and how long they are
     posted_terms     how many episodes of a user say a term
 
@@ -40,6 +42,7 @@ episode_owners = Table(
     Column("words", BigInteger, nullable=False, default=0),
     Column("has_own_collection", Boolean, nullable=False, default=False),
     Column("lexicon", Integer, nullable=False),
+    Column("edition", BigInteger, nullable=False, default=0),
 )
 Index("episode_owners_owner", episode_owners.c.owner, unique=True)
 
@@ -68,6 +71,7 @@ episodes = Table(
     Column("words", Integer, nullable=False),
 )
 Index("episodes_id", episodes.c.id, unique=True)
+Index("episodes_owner", episodes.c.owner_n, episodes.c.n)
 Index("episodes_seq", episodes.c.owner_n, episodes.c.session, episodes.c.seq, episodes.c.part)
 Index("episodes_message", episodes.c.owner_n, episodes.c.message_id)
 
@@ -84,9 +88,10 @@ Index("episode_spaces_hash", episode_spaces.c.hash, unique=True)
 episode_vectors = Table(
     "episode_vectors",
     metadata,
-    Column("n", BigInteger, primary_key=True, autoincrement=False),
+    Column("n", BigInteger, nullable=False),
     Column("space", BigInteger, nullable=False),
     bytes_column("vector"),
+    PrimaryKeyConstraint("n", "space"),
 )
 
 owner_spaces = Table(

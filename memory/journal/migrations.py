@@ -56,10 +56,45 @@ def _names(connection: Connection) -> None:
     import_module("memory.semantic.sql").fill_names(connection)
 
 
+def _editions(connection: Connection) -> None:
+    """How often a user's episodes changed other than by more of them, and an index of each user's.
+    Those of today may have them."""
+    columns = {column["name"] for column in inspect(connection).get_columns("episode_owners")}
+    if "edition" not in columns:
+        connection.execute(
+            text("ALTER TABLE episode_owners ADD COLUMN edition BIGINT NOT NULL DEFAULT 0")
+        )
+    connection.execute(text("CREATE INDEX IF NOT EXISTS episodes_owner ON episodes (owner_n, n)"))
+
+
+def _several_spaces(connection: Connection) -> None:
+    """An episode may have a vector in each of several spaces. Those of today may already."""
+    key = inspect(connection).get_pk_constraint("episode_vectors")
+    if "space" in key["constrained_columns"]:
+        return
+    if connection.dialect.name == "sqlite":  # which cannot change a key
+        statements = [
+            "CREATE TABLE vectors_of_spaces (n BIGINT NOT NULL, space BIGINT NOT NULL, "
+            "vector BLOB NOT NULL, PRIMARY KEY (n, space))",
+            "INSERT INTO vectors_of_spaces SELECT n, space, vector FROM episode_vectors ORDER BY n",
+            "DROP TABLE episode_vectors",
+            "ALTER TABLE vectors_of_spaces RENAME TO episode_vectors",
+        ]
+    else:
+        statements = [
+            f"ALTER TABLE episode_vectors DROP CONSTRAINT {key['name']}, "
+            "ADD PRIMARY KEY (n, space)",
+        ]
+    for statement in statements:
+        connection.execute(text(statement))
+
+
 MIGRATIONS: tuple[tuple[int, Callable[[Connection], None]], ...] = (
     (1, _create_all),
     (2, _retries_and_pins),
     (3, _names),
+    (4, _several_spaces),
+    (5, _editions),
 )
 NEWEST = MIGRATIONS[-1][0]
 

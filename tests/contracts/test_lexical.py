@@ -13,11 +13,12 @@ from sqlalchemy import Connection
 
 from memory import episode_store as store
 from memory import lexical
+from memory.bm25 import K1, B
 from memory.episodes import split
 from memory.errors import InvalidInput
 from memory.journal import Journal
 from memory.journal.schema import owner_of
-from memory.lexical import K1, READ, B, LexicalIndex
+from memory.lexical import READ, LexicalIndex
 from memory.models import RecordedMessage, Role, Scope
 from memory.text import terms
 

@@ -1,0 +1,213 @@
+"""What is looked at for a query: what an arm found, what stands beside it, and their vectors.
+
+One unit of work of the journal. The vectors come from there and not from the index of vectors: they
+are exact, and those of the neighbours are there too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, bindparam, select
+
+from memory import episode_store as store
+from memory import filters, lexical, recall
+from memory.bm25 import Said, best
+from memory.filters import Accepts
+from memory.journal.episode_tables import episode_vectors, episodes
+from memory.models import Episode
+from memory.places import Floats, Numbers, Places
+from memory.recall import RecallPolicy
+from memory.scoring import Calibration, Looked, Scored, cosines, scored
+
+_SLICE: Final = 1_000
+
+_BY_ID = select(episodes.c.id, episodes.c.n).where(
+    episodes.c.owner_n == bindparam("owner_n"), episodes.c.id.in_(bindparam("ids", expanding=True))
+)
+_BY_MESSAGE = select(episodes.c.message_id, episodes.c.n).where(
+    episodes.c.owner_n == bindparam("owner_n"),
+    episodes.c.message_id.in_(bindparam("ids", expanding=True)),
+)
+_VECTORS = (
+    select(episode_vectors.c.n, episode_vectors.c.vector)
+    .where(
+        episode_vectors.c.n.in_(bindparam("numbers", expanding=True)),
+        episode_vectors.c.space == bindparam("space"),
+    )
+    .order_by(episode_vectors.c.n)
+)
+
+
+class Shown(NamedTuple):
+    """The end of a session that a context shows anyway, from a message on."""
+
+    session: str
+    first_seq: int
+
+
+Part = Callable[[Places, Numbers], Floats]
+"""A part of the score in [0, 1] of some places."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a query asks for, beside its words.
+
+    `vector` is its embedding, of unit length and in `space`. `nearest` are ids of episodes near it.
+    `sources` are messages that facts about it came from, with how much each bears on it, in [0, 1].
+    The best `each` of each arm are candidates, and `k` are wanted beside what is `shown` anyway.
+    """
+
+    k: int
+    each: int
+    policy: RecallPolicy
+    calibrated: Calibration
+    space: int = 0
+    vector: NDArray[np.float32] | None = None
+    nearest: Sequence[str] = ()
+    sources: Mapping[str, float] = field(default_factory=dict)
+    speaker: Part | None = None
+    person: Part | None = None
+    time: Part | None = None
+    accepts: Accepts | None = None
+    shown: Shown | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """Scored candidates, and the episodes of the best of them by their place in that order.
+
+    `k` is how many to recall: as many as were asked for, and those among them that are shown
+    anyway. `all_seen` says that there are no more candidates.
+    """
+
+    scored: Scored
+    episodes: Mapping[int, Episode] = field(default_factory=dict)
+    k: int = 0
+    all_seen: bool = True
+
+
+SPARE: Final = 10
+"""Episodes read beyond those that are wanted: some say the same, others are near misses."""
+
+
+def find(connection: Connection, owner: bytes, said: Said, asked: Asked) -> Found:
+    """The candidates for a query, and the best of them read."""
+    looked = look_at(connection, said, asked)
+    all_seen = len(looked.at) == len(said.places)
+    if asked.accepts is not None:
+        return _filtered(connection, owner, looked, asked, asked.accepts, all_seen)
+    order = scored(looked, asked.policy.weights, asked.calibrated)
+    inside = _inside(said.places, order.at, asked.shown)
+    far = np.searchsorted(np.cumsum(~inside), asked.k) + 1
+    count = max(SPARE + int(far), FEWEST)
+    above = int((recall.strengths(order, asked.policy) >= asked.policy.floor).sum())
+    wanted = np.unique(
+        np.concatenate((np.arange(count), above + np.arange(asked.policy.near_misses)))
+    )
+    wanted = wanted[wanted < len(order.at)]
+    numbers = said.places.n[order.at[wanted]].tolist()
+    read = store.by_number(connection, owner, numbers)
+    found = {at: read[n] for at, n in zip(wanted.tolist(), numbers, strict=True) if n in read}
+    return Found(order, found, asked.k + int(inside[:count].sum()), all_seen)
+
+
+FEWEST: Final = 30
+"""Episodes that are read at least: a literal hit may be among them that nothing else speaks for."""
+
+
+def _filtered(
+    connection: Connection,
+    owner: bytes,
+    looked: Looked,
+    asked: Asked,
+    accepts: Accepts,
+    all_seen: bool,
+) -> Found:
+    """The candidates that the filter accepts, in an order of their own."""
+    numbers = looked.places.n[looked.at].tolist()
+    read = store.by_number(connection, owner, numbers)
+    fits = np.array([n in read and accepts(filters.view(read[n])) for n in numbers], dtype=bool)
+    order = scored(looked.only(fits), asked.policy.weights, asked.calibrated)
+    found = {at: read[n] for at, n in enumerate(looked.places.n[order.at].tolist())}
+    return Found(order, found, asked.k, all_seen)
+
+
+def _inside(places: Places, at: Numbers, shown: Shown | None) -> NDArray[np.bool_]:
+    """Which places are of what is shown anyway."""
+    if shown is None or shown.session not in places.sessions:
+        return np.zeros(len(at), dtype=bool)
+    here = places.session[at] == places.sessions.index(shown.session)
+    return here & (places.seq[at] >= shown.first_seq)
+
+
+def look_at(connection: Connection, said: Said, asked: Asked) -> Looked:
+    """The candidates: the best of each arm: by words, alone and with their neighbours, the nearest,
+    where facts were learnt, and what stands beside all these."""
+    places, scores = said.places, said.scores
+    nearest = _numbers(connection, _BY_ID, said.owner_n, asked.nearest)
+    learnt = _numbers(connection, _BY_MESSAGE, said.owner_n, list(asked.sources))
+    of_facts = places.at([n for _, n in learnt])
+    found = [
+        best(scores.at, scores.own, asked.each),
+        best(scores.at, scores.window, asked.each),
+        places.at([n for _, n in nearest]),
+        of_facts,
+    ]
+    chosen = np.concatenate(found)
+    at = places.with_neighbours(chosen[chosen >= 0])
+    said = lexical.completed(connection, said, at)
+    known, vectors = _vectors(connection, places, places.with_neighbours(at), asked)
+    own, near = cosines(asked.vector, vectors, known, at, places)
+    nothing = np.zeros(len(at))
+    facts = np.zeros(len(at))
+    for (message, _), place in zip(learnt, of_facts.tolist(), strict=True):
+        if place >= 0:
+            here = np.searchsorted(at, place)
+            facts[here] = max(facts[here], asked.sources[message])
+    return Looked(
+        places,
+        at,
+        said.scores.among(at),
+        own,
+        near,
+        speaker=asked.speaker(places, at) if asked.speaker else nothing,
+        person=asked.person(places, at) if asked.person else nothing,
+        time=asked.time(places, at) if asked.time else nothing,
+        facts=facts,
+    )
+
+
+def _numbers(
+    connection: Connection, statement: Any, owner_n: int, ids: Sequence[str]
+) -> list[tuple[str, int]]:
+    return [
+        (row[0], row[1])
+        for start in range(0, len(ids), _SLICE)
+        for row in connection.execute(
+            statement, {"owner_n": owner_n, "ids": ids[start : start + _SLICE]}
+        )
+    ]
+
+
+def _vectors(
+    connection: Connection, places: Places, wanted: Numbers, asked: Asked
+) -> tuple[Numbers, Any]:
+    """The places that have a vector in the space, in order, and the vectors."""
+    if asked.vector is None:
+        return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
+    numbers = places.n[wanted].tolist()
+    rows: list[tuple[int, bytes]] = []
+    for start in range(0, len(numbers), _SLICE):
+        given = {"numbers": numbers[start : start + _SLICE], "space": asked.space}
+        rows += [(row[0], row[1]) for row in connection.execute(_VECTORS, given)]
+    found = places.at([n for n, _ in rows])
+    matrix = np.frombuffer(b"".join(vector for _, vector in rows), dtype="<f4")
+    matrix = matrix.reshape(len(rows), len(asked.vector))
+    order = np.argsort(found, kind="stable")
+    return found[order], matrix[order]

@@ -1,0 +1,168 @@
+"""What a query finds among the episodes of one user.
+
+    embed the query ─ ask the index of vectors ─┐
+    read what the episodes say of its words ────┼─ look at the candidates, score them, read the best
+    facts about whom it is about ───────────────┘
+
+The first three go at the same time. Which store is asked, and for how much, is decided here; what
+the answers are worth is decided by `scoring` and `recall`, which are pure. A store that does not
+answer is named in what comes back; only the journal has to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory import candidates, lexical, recall
+from memory.bm25 import Said
+from memory.candidates import Asked, Found, Shown
+from memory.embedding import Embedder, usable
+from memory.embedding.base import embedded
+from memory.errors import EmbeddingFailed, IndexLost
+from memory.filters import Accepts
+from memory.journal.schema import owner_of
+from memory.models import Recall, Recalled, Scope
+from memory.parts import Parts
+from memory.search import all_named, or_named
+from memory.text import is_blank, plain
+from memory.whose import said_by, said_by_us
+
+CANDIDATES = 100
+"""Episodes that each arm offers, at least."""
+SOURCES = 20
+"""Messages that facts were learnt from that are candidates, at most."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is wanted of a search: the `k` best that the filter accepts, as of `now`.
+
+    `facts` gives what is known about whom the query is about, and `shown` the end of a session that
+    a context shows anyway: what is among it comes beside the `k`.
+    """
+
+    k: int
+    now: datetime
+    accepts: Accepts | None = None
+    facts: Callable[[], Awaitable[Sequence[Recalled]]] | None = None
+    shown: Callable[[], Awaitable[Shown | None]] | None = None
+
+
+class EpisodeSearch:
+    """The questions of one user to episodic memory."""
+
+    def __init__(self, parts: Parts, scope: Scope) -> None:
+        self._parts = parts
+        self._scope = scope
+
+    async def __call__(self, query: str, wish: Wish) -> Recall:
+        """The best episodes, and the near misses. A blank query finds nothing.
+
+        With a filter it looks on until `k` are accepted or all are seen.
+        """
+        if is_blank(query):
+            return Recall()
+        parts = self._parts
+        each = max(CANDIDATES, 2 * wish.k)
+        reading = asyncio.ensure_future(self._said(query))
+        try:
+            vector, missing = await or_named(_embed_query(parts.embedder, query))
+            asked = Asked(
+                k=wish.k,
+                each=each,
+                policy=parts.policy,
+                calibrated=parts.policy.meaning(query),
+                space=await parts.episodic.space(),
+                vector=vector,
+                speaker=said_by(query),
+                person=said_by_us(query),
+                accepts=wish.accepts,
+            )
+            nearest, silent = await self._nearest(vector, each)
+        except BaseException:
+            reading.cancel()
+            raise
+        said = await reading
+        if said is None:
+            return Recall(unavailable=all_named(missing, silent))
+        asked = replace(
+            asked,
+            nearest=nearest,
+            sources=_sources(await wish.facts() if wish.facts else ()),
+            shown=await wish.shown() if wish.shown else None,
+        )
+        found = await self._find(said, asked)
+        while wish.accepts and len(found.episodes) < wish.k and not found.all_seen:
+            each = 4 * asked.each
+            if vector is not None and silent is None:
+                nearest, silent = await self._nearest(vector, each)
+            asked = replace(asked, each=each, nearest=nearest)
+            found = await self._find(said, asked)
+        ranked, dropped = recall.ranked(
+            found.scored,
+            found.episodes,
+            query=query,
+            k=found.k,
+            now=wish.now,
+            policy=parts.policy,
+        )
+        return Recall(
+            items=tuple(ranked), dropped=tuple(dropped), unavailable=all_named(missing, silent)
+        )
+
+    async def _said(self, query: str) -> Said | None:
+        parts = self._parts
+        words = lexical.Query.of(query)
+        return await parts.journal.query(
+            partial(lexical.said, shelf=parts.lexical.shelf, scope=self._scope, query=words)
+        )
+
+    async def _find(self, said: Said, asked: Asked) -> Found:
+        owner = owner_of(self._scope)
+        return await self._parts.journal.query(
+            partial(candidates.find, owner=owner, said=said, asked=asked)
+        )
+
+    async def _nearest(
+        self, vector: NDArray[np.float32] | None, k: int
+    ) -> tuple[list[str], str | None]:
+        """Ids of the nearest episodes, and the tier that did not answer."""
+        if vector is None:
+            return [], None
+        hits, silent = await or_named(self._hits(vector, k))
+        return hits or [], silent
+
+    async def _hits(self, vector: NDArray[np.float32], k: int) -> list[str]:
+        """The nearest episodes; an index that is lost is also made again, for the next question."""
+        try:
+            return [hit.id for hit in await self._parts.episodic.nearest(self._scope, vector, k)]
+        except IndexLost:
+            self._parts.mend()
+            raise
+
+
+def _sources(facts: Sequence[Recalled]) -> Mapping[str, float]:
+    """The messages that facts which bear on the query were learnt from, by how much they do."""
+    bearing = [fact for fact in facts if any(score > 0 for score in fact.scores.values())]
+    best = max((fact.score for fact in bearing), default=0.0)
+    found: dict[str, float] = {}
+    for fact in sorted(bearing, key=lambda each: -each.score):
+        for source in fact.sources:
+            if len(found) < SOURCES:
+                found.setdefault(source, fact.score / best if best else 0.0)
+    return found
+
+
+async def _embed_query(embedder: Embedder, query: str) -> NDArray[np.float32]:
+    vectors = await embedded(embedder, [plain(query)], role="query")
+    if problem := usable(vectors, 1, embedder.dims)[0]:
+        raise EmbeddingFailed(f"the question has no vector: {problem}")
+    vector: NDArray[np.float32] = vectors[0] / np.linalg.norm(vectors[0])
+    return vector.astype(np.float32)

@@ -1,0 +1,192 @@
+"""How well each candidate answers a query: named parts in [0, 1], and their weighted sum. Pure.
+
+    words          BM25, as a share of the best
+    meaning        cosine, from what unrelated texts reach (0) to the best of this query (1)
+    words_near     BM25 of the episode and its two neighbours as one text, as a share of the best
+    meaning_near   cosine of the mean of their three vectors, scaled as `meaning`
+    session        what the best place of its session has of the two above, halved and added
+    speaker        1 where the query names who said it, or says 'I' of what the user said
+    time           1 where it is about a time that the query names; less, the further away
+    facts          1 for where the best fact that the query is about was learnt; less for others
+
+A candidate is what an arm found, or what stands beside that. The parts order candidates against
+each other; how sure it is that anything answers is another number (`Scored.confidence`), on a scale
+that means the same for every query: cosines by the embedder's calibration, and how much of the
+query is said. docs/decisions/0024-ranking.md has what was tried, and what each part gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.bm25 import Scores
+from memory.models import Value
+from memory.places import NOWHERE, Floats, Numbers, Places
+
+Vectors = NDArray[np.float32]
+
+PARTS: Final = (
+    *("words", "meaning", "words_near", "meaning_near"),
+    *("session", "speaker", "person", "time", "facts"),
+)
+
+
+class Weights(Value):
+    """What each part counts."""
+
+    words: float = 1.0
+    meaning: float = 1.0
+    words_near: float = 1.0
+    meaning_near: float = 1.0
+    session: float = 2.0
+    speaker: float = 1.5
+    person: float = 1.0
+    time: float = 1.0
+    facts: float = 0.5
+
+
+class Calibration(Value):
+    """What an embedder's cosines mean: `low` and below is unrelated, `high` and above the same.
+
+    `nothing` is what two texts reach that have nothing to do with each other: where an order by
+    cosine begins.
+    """
+
+    low: float
+    high: float
+    nothing: float = 0.0
+
+    def __call__(self, cosine: Floats) -> Floats:
+        return np.clip((cosine - self.low) / (self.high - self.low), 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What is known of the candidates of a query.
+
+    `at` are their places, in order. `cosines` are of `at`, `near` of the windows around them; NaN
+    where there is no vector. `said` are the scores by words.
+    """
+
+    places: Places
+    at: Numbers
+    said: Scores
+    cosines: Floats
+    near: Floats
+    speaker: Floats
+    person: Floats
+    time: Floats
+    facts: Floats
+
+    def only(self, chosen: NDArray[np.bool_]) -> Looked:
+        """Those of the candidates that are chosen."""
+        columns = (self.speaker, self.person, self.time, self.facts)
+        return Looked(
+            self.places,
+            self.at[chosen],
+            self.said.only(chosen),
+            self.cosines[chosen],
+            self.near[chosen],
+            *(column[chosen] for column in columns),
+        )
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Candidates with their parts, best first.
+
+    `relative` is their sum as a share of what the best one has, in [0, 1]; `confidence`, in [0, 1],
+    says how well the query is answered at all; `evidence` how much there is for that.
+    """
+
+    at: Numbers
+    relative: Floats
+    parts: Mapping[str, Floats] = field(default_factory=dict)
+    confidence: float = 0.0
+    evidence: float = 0.0
+
+
+def scored(looked: Looked, weights: Weights, calibrated: Calibration) -> Scored:
+    """The candidates, best first, ties by what they have by themselves, then by place."""
+    if not len(looked.at):
+        return Scored(looked.at, np.zeros(0))
+    near = _relative(looked.near, calibrated.nothing)
+    words_near = _share(looked.said.window)
+    parts = {
+        "words": _share(looked.said.own),
+        "meaning": _relative(looked.cosines, calibrated.nothing),
+        "words_near": words_near,
+        "meaning_near": near,
+        "session": _best_of_session((words_near, near), looked.places.session[looked.at]),
+        "speaker": looked.speaker,
+        "person": looked.person,
+        "time": looked.time,
+        "facts": looked.facts,
+    }
+    total = np.sum([getattr(weights, name) * parts[name] for name in PARTS], axis=0)
+    alone = parts["words"] + parts["meaning"]
+    order = np.lexsort((looked.at, -np.round(alone, 9), -np.round(total, 9)))
+    best = float(total[order[0]])
+    meaning = calibrated(np.nan_to_num(looked.cosines, nan=-1.0))
+    covered = looked.said.covered
+    own = 1.0 - (1.0 - 0.5 * meaning) * (1.0 - parts["words"] * np.sqrt(covered))
+    evidence = 0.5 * meaning + 0.5 * parts["words"] * np.clip((covered - 0.3) / 0.4, 0.0, 1.0)
+    return Scored(
+        looked.at[order],
+        total[order] / best if best > 0 else total[order],
+        {name: part[order] for name, part in parts.items()},
+        float(own.max()),
+        float(evidence.max()),
+    )
+
+
+def _share(scores: Floats) -> Floats:
+    most = float(scores.max(initial=0.0))
+    return scores / most if most > 0 else scores
+
+
+def _relative(cosines: Floats, nothing: float) -> Floats:
+    """From `nothing` (0) to the best (1); 0 where there is none."""
+    above = np.clip(np.nan_to_num(cosines, nan=-1.0) - nothing, 0.0, None)
+    return _share(above)
+
+
+def _best_of_session(parts: tuple[Floats, ...], session: Numbers) -> Floats:
+    """The mean of what the best place of each session has of each part."""
+    _, of = np.unique(session, return_inverse=True)
+    total = np.zeros(len(session))
+    for part in parts:
+        most = np.zeros(int(of.max()) + 1)
+        np.maximum.at(most, of, part)
+        total += most[of]
+    return total / len(parts)
+
+
+def cosines(
+    query: Vectors | None, vectors: Vectors, known: Numbers, at: Numbers, places: Places
+) -> tuple[Floats, Floats]:
+    """Cosines with the query, of places by themselves and of the windows around them.
+
+    `vectors` are rows of unit length for the places `known`, in order. NaN where there is none.
+    """
+    nothing = np.full(len(at), np.nan)
+    if query is None or not len(known):
+        return nothing, nothing
+    rows = np.vstack([vectors, np.zeros((1, vectors.shape[1]), dtype=vectors.dtype)])
+
+    def row_of(wanted: Numbers) -> Numbers:
+        """The row of each place; the last one, which is nothing, where there is no vector."""
+        found = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.where((wanted != NOWHERE) & (known[found] == wanted), found, len(known))
+
+    here = row_of(at)
+    own = np.where(here < len(known), rows[here] @ query, np.nan)
+    around = rows[here] + rows[row_of(places.before[at])] + rows[row_of(places.after[at])]
+    length = np.linalg.norm(around, axis=1)
+    near = np.where(length > 0, (around @ query) / np.where(length > 0, length, 1.0), np.nan)
+    return own, near
