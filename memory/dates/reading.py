@@ -128,10 +128,10 @@ Change = tuple[
 class Language(NamedTuple):
     """How one language speaks of time.
 
-    Patterns that stand before something end in `$`. `bounds` name their groups since, after, before
-    and until. `between_and` goes with `between` before it or `between_after` behind: `between A and
-    B`, A 和 B 之间; `to` is `A to B`. `also` may stand between two that share a year, `join` between
-    a thing and the period it is in.
+    Patterns that stand before something end in `$`. `bounds` name their groups since, after,
+    before and until. `between_and` goes with `between` before it or `between_after` behind it:
+    `between A and B`, A 和 B 之间; `to` is `A to B`. `also` may stand between two that share a
+    year, `join` between a thing and the period it is in.
     """
 
     gate: re.Pattern[str]
