@@ -305,14 +305,18 @@ def _by_policy(
 
     wants |= {"pinned": pinned.tokens, "summary": short.tokens}
     shown = turns(min(room - used, policy.most("turns", room)))
-    for_memory = wanted.beside(shown, parts).wants(parts.now, count)
+    beside = wanted.beside(shown, parts)
+    around = beside.around(parts.now, count)
+    for_memory = beside.wants(around)
     if any(for_memory.values()):
         shares = allot({**wants, **for_memory}, room, policy)
         left = min(room - used - shares["facts"] - shares["episodes"], policy.most("turns", room))
         if shown.cut or shown.tokens > left:
             shown = turns(left)
+            beside = wanted.beside(shown, parts)
+            around = beside.around(parts.now, count)
     left = room - used - shown.tokens
-    memory = _memory(wanted.beside(shown, parts), left, room, parts.now, policy, count)
+    memory = _memory(beside, around, left, room, parts.now, policy, count)
     return _Sections(pinned, short, shown, memory)
 
 
@@ -560,13 +564,20 @@ class _Candidates(NamedTuple):
             _nothing_known(parts, history),
         )
 
-    def wants(self, now: datetime, count: Count) -> dict[Section, int]:
+    def around(self, now: datetime, count: Count) -> int:
+        """Tokens of the memory block that are not its lines'; 0 where there is none."""
+        facts, episodes = self.facts[:1], self.episodes[:1]
+        if not (facts or episodes or self.note):
+            return 0
+        block = count(_block(facts, episodes, now, self.note))
+        return block - sum(line.tokens for line in (*facts, *episodes))
+
+    def wants(self, around: int) -> dict[Section, int]:
         """Tokens that facts and episodes want, the block around them included. A note alone wants
         none: it is there when the turns leave room."""
         facts, episodes = _size(self.facts), _size(self.episodes)
         if not facts + episodes:
             return {"facts": 0, "episodes": 0}
-        around = _around(self, now, count)
         of_facts = around * facts // (facts + episodes)
         return {"facts": facts + of_facts, "episodes": episodes + around - of_facts}
 
@@ -698,15 +709,9 @@ def _pinned_message(lines: Sequence[_Line]) -> Message:
     )
 
 
-def _around(wanted: _Candidates, now: datetime, count: Count) -> int:
-    """Tokens of a memory block that are not its lines'."""
-    facts, episodes = wanted.facts[:1], wanted.episodes[:1]
-    block = count(_block(facts, episodes, now, wanted.note))
-    return block - sum(line.tokens for line in (*facts, *episodes))
-
-
 def _memory(
     wanted: _Candidates,
+    around: int,
     left: int,
     room: int,
     now: datetime,
@@ -717,7 +722,7 @@ def _memory(
     if not (wanted.facts or wanted.episodes or wanted.note):
         return _Block(dropped=wanted.dropped)
     note = wanted.note
-    available = left - _around(wanted, now, count)
+    available = left - around
     shares = _divided(wanted, available, room, policy)
     facts, no_facts = _packed(wanted.facts, shares["facts"])
     free = available - _size(facts)
@@ -726,10 +731,11 @@ def _memory(
     more, no_facts = _packed(no_facts, free)
     facts = sorted((*facts, *more), key=lambda line: line.rank)
     # Lines are counted one by one; together they may, rarely, count a token more.
-    while (facts or episodes) and count(_block(facts, episodes, now, note)) > left:
+    block = _block(facts, episodes, now, note)
+    while (facts or episodes) and count(block) > left:
         line = (episodes or facts).pop()
         (no_episodes if line.recalled.tier == "episodic" else no_facts).append(line)
-    block = _block(facts, episodes, now, note)
+        block = _block(facts, episodes, now, note)
     misses = (
         *wanted.dropped,
         *_too_many(no_facts, available - _size(facts) - _size(episodes), available),
