@@ -84,7 +84,7 @@ def parts_of(context: Context) -> list[Part]:
     document = document_of(context)
     try:
         entries = [encode(entry) for entry in document["entries"]]
-        found = [encode(each) for each in document["found"]]
+        found = encode(document["found"])[1:-1]
         state, why = encode(document["state"]), encode(document["why"])
         tools = encode(document["definitions"]) if context.tools else b""
     except InvalidInput as error:
@@ -208,9 +208,11 @@ _ROW: Final = ("score", "scores", "reason", "tokens", "rank", "cause", "by", "mi
 
 _MEMORY: Final = b'{"message":{"content":"<memory-'
 _ENTRY: Final = b"\\n- "
+_FOUND: Final = b',{"id":'
+"""Never within a text, where a quotation mark has a backslash before it."""
 
 
-def _pieces(tools: bytes, entries: Sequence[bytes], found: Sequence[bytes]) -> list[bytes]:
+def _pieces(tools: bytes, entries: Sequence[bytes], found: bytes) -> list[bytes]:
     """Everything before the schema. Commas lead, so that what follows changes nothing."""
     opening = b'{"entries":['
     pieces: list[bytes] = []
@@ -224,4 +226,5 @@ def _pieces(tools: bytes, entries: Sequence[bytes], found: Sequence[bytes]) -> l
     if not entries:
         pieces.append(opening)
     pieces[-1] += b'],"found":['
-    return pieces + [(b"," if number else b"") + each for number, each in enumerate(found)]
+    first, *rest = found.split(_FOUND)
+    return [*pieces, first, *(_FOUND + each for each in rest)] if found else pieces
