@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from memory.models import Cause, Dropped, Fact
@@ -127,13 +126,15 @@ def near_misses(
 def _successor(fact: Fact, current: Mapping[Slot, list[Fact]], registry: Registry) -> Fact | None:
     """What holds now and excludes the fact; the newest, where there are several."""
     rule = registry.find(fact.predicate)
-    excluding = rule and (rule.name if rule.single else rule.opposite)
-    if rule is None or excluding is None:
+    if rule is None:
+        return None
+    excluding = rule.name if rule.single else rule.opposite
+    if excluding is None:
         return None
     about = names.key(fact.object)
     found = [
         other
-        for other in current.get((names.key(fact.subject), _predicate_key(excluding)), ())
+        for other in current.get((names.key(fact.subject), predicate_key(excluding)), ())
         if other.fact_id != fact.fact_id and (rule.single or names.key(other.object) == about)
     ]
     return min(found, key=lambda each: (-each.valid_from.timestamp(), each.id), default=None)
@@ -143,13 +144,9 @@ def _by_slot(facts: Iterable[Fact]) -> dict[Slot, list[Fact]]:
     """Facts by the keys of their subject and predicate."""
     found: dict[Slot, list[Fact]] = {}
     for fact in facts:
-        slot = names.key(fact.subject), _predicate_key(fact.predicate)
+        slot = names.key(fact.subject), predicate_key(fact.predicate)
         found.setdefault(slot, []).append(fact)
     return found
-
-
-_predicate_key = lru_cache(maxsize=1_024)(predicate_key)
-"""The same few predicates come with every question."""
 
 
 def _reason(fact: Fact, by: Fact | None, now: datetime, render: Callable[[Fact], str]) -> str:

@@ -155,7 +155,12 @@ _ASKED_WHETHER = frozenset(
 )
 
 
-def _candidates(text: str) -> Iterator[str]:
+@lru_cache(maxsize=8)
+def _candidates(text: str) -> tuple[str, ...]:
+    return tuple(_every_candidate(text))
+
+
+def _every_candidate(text: str) -> Iterator[str]:
     for piece in _spans(text):
         yield piece
         yield from filter(None, _bare(piece))

@@ -16,7 +16,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from pydantic import model_validator
 
@@ -35,8 +35,16 @@ _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 def key(predicate: str) -> str:
     """What two spellings of one predicate share. 'Works At' and 'works_at' give 'works_at'."""
+    return _remembered(predicate) if len(predicate) <= PREDICATE_LIMIT else _key(predicate)
+
+
+def _key(predicate: str) -> str:
     folded = names.key(predicate)
     return _SEPARATORS.sub("_", folded).strip("_") or folded
+
+
+_remembered = lru_cache(maxsize=4_096)(_key)
+"""The same few predicates come with every question."""
 
 
 def valid(predicate: object) -> str:
