@@ -13,7 +13,7 @@ of neither.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.places import Floats, Numbers, Places
+from memory.shelf import Kept, Postings
 
 K1: Final = 1.2
 B: Final = 0.75
@@ -85,24 +86,44 @@ class Scores(NamedTuple):
 class Said:
     """What of a query a user's episodes say.
 
-    `postings` has a row for each term and episode: the term's index in `terms`, the place, and how
-    often. `unread` are terms so common that their postings are read for candidates alone.
+    `rows` are postings: a term's index in `terms`, a place, and how often it is said there.
+    `unread` are terms so common that they are looked up for candidates alone.
     """
 
     owner_n: int
+    kept: Kept
     places: Places
     terms: tuple[Term, ...] = ()
     unread: tuple[Term, ...] = ()
-    postings: Numbers = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
+    rows: Numbers = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
 
-    def with_more(self, postings: Numbers) -> Said:
-        """With postings of the terms that were not read."""
-        return replace(self, unread=(), postings=np.concatenate((self.postings, postings)))
+    def with_more(
+        self, terms: Sequence[Term], postings: Mapping[int, Postings], *, newest: int | None = None
+    ) -> Said:
+        """With postings of the terms; of one that has too many, only the `newest` so many."""
+        index = {term.key: at for at, term in enumerate(self.terms)}
+        made = [self.rows]
+        for term in terms:
+            numbers, times = postings[term.key]
+            if newest is not None and len(numbers) > newest:
+                numbers, times = numbers[-newest:], times[-newest:]
+            places = self.places.at(numbers)
+            rows = np.empty((len(numbers), 3), dtype=np.int64)
+            rows[:, 0], rows[:, 1], rows[:, 2] = index[term.key], places, times
+            made.append(rows[places >= 0])
+        return replace(self, rows=np.concatenate(made))
+
+    def only(self, places: Numbers) -> Said:
+        """What those places say, which are in order."""
+        if not len(places):
+            return replace(self, rows=self.rows[:0])
+        at = np.minimum(np.searchsorted(places, self.rows[:, 1]), len(places) - 1)
+        return replace(self, rows=self.rows[places[at] == self.rows[:, 1]])
 
     @cached_property
     def scores(self) -> Scores:
         """Of every episode that says something of the query, or stands beside one that does."""
-        rows, places = self.postings, self.places
+        rows, places = self.rows, self.places
         if not len(rows):
             nothing = np.zeros(0)
             return Scores(np.zeros(0, dtype=np.int64), nothing, nothing, nothing, nothing)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from memory.models import Episode
 from memory.places import Floats, Numbers, Places
 from memory.recall import RecallPolicy
 from memory.scoring import Calibration, Looked, Scored, cosines, scored
+from memory.shelf import Vectors
 
 _SLICE: Final = 1_000
 
@@ -33,13 +35,9 @@ _BY_MESSAGE = select(episodes.c.message_id, episodes.c.n).where(
     episodes.c.owner_n == bindparam("owner_n"),
     episodes.c.message_id.in_(bindparam("ids", expanding=True)),
 )
-_VECTORS = (
-    select(episode_vectors.c.n, episode_vectors.c.vector)
-    .where(
-        episode_vectors.c.n.in_(bindparam("numbers", expanding=True)),
-        episode_vectors.c.space == bindparam("space"),
-    )
-    .order_by(episode_vectors.c.n)
+_VECTORS = select(episode_vectors.c.n, episode_vectors.c.vector).where(
+    episode_vectors.c.n.in_(bindparam("numbers", expanding=True)),
+    episode_vectors.c.space == bindparam("space"),
 )
 
 
@@ -143,26 +141,27 @@ def _inside(places: Places, at: Numbers, shown: Shown | None) -> NDArray[np.bool
     if shown is None or shown.session not in places.sessions:
         return np.zeros(len(at), dtype=bool)
     here = places.session[at] == places.sessions.index(shown.session)
-    return here & (places.seq[at] >= shown.first_seq)
+    inside: NDArray[np.bool_] = here & (places.seq[at] >= shown.first_seq)
+    return inside
 
 
 def look_at(connection: Connection, said: Said, asked: Asked) -> Looked:
     """The candidates: the best of each arm: by words, alone and with their neighbours, the nearest,
     where facts were learnt, and what stands beside all these."""
     places, scores = said.places, said.scores
-    nearest = _numbers(connection, _BY_ID, said.owner_n, asked.nearest)
+    nearest = said.kept.numbers(asked.nearest, partial(_by_id, connection, said.owner_n))
     learnt = _numbers(connection, _BY_MESSAGE, said.owner_n, list(asked.sources))
     of_facts = places.at([n for _, n in learnt])
     found = [
         best(scores.at, scores.own, asked.each),
         best(scores.at, scores.window, asked.each),
-        places.at([n for _, n in nearest]),
+        places.at(nearest),
         of_facts,
     ]
     chosen = np.concatenate(found)
     at = places.with_neighbours(chosen[chosen >= 0])
     said = lexical.completed(connection, said, at)
-    known, vectors = _vectors(connection, places, places.with_neighbours(at), asked)
+    known, vectors = _vectors(connection, said, places.with_neighbours(at), asked)
     own, near = cosines(asked.vector, vectors, known, at, places)
     nothing = np.zeros(len(at))
     facts = np.zeros(len(at))
@@ -188,26 +187,31 @@ def _numbers(
 ) -> list[tuple[str, int]]:
     return [
         (row[0], row[1])
-        for start in range(0, len(ids), _SLICE)
-        for row in connection.execute(
-            statement, {"owner_n": owner_n, "ids": ids[start : start + _SLICE]}
-        )
+        for part in store.slices(ids, _SLICE)
+        for row in connection.execute(statement, {"owner_n": owner_n, "ids": part})
     ]
 
 
+def _by_id(connection: Connection, owner_n: int, ids: Sequence[str]) -> dict[str, int]:
+    return dict(_numbers(connection, _BY_ID, owner_n, ids))
+
+
 def _vectors(
-    connection: Connection, places: Places, wanted: Numbers, asked: Asked
-) -> tuple[Numbers, Any]:
+    connection: Connection, said: Said, wanted: Numbers, asked: Asked
+) -> tuple[Numbers, Vectors]:
     """The places that have a vector in the space, in order, and the vectors."""
     if asked.vector is None:
         return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
-    numbers = places.n[wanted].tolist()
-    rows: list[tuple[int, bytes]] = []
-    for start in range(0, len(numbers), _SLICE):
-        given = {"numbers": numbers[start : start + _SLICE], "space": asked.space}
-        rows += [(row[0], row[1]) for row in connection.execute(_VECTORS, given)]
-    found = places.at([n for n, _ in rows])
-    matrix = np.frombuffer(b"".join(vector for _, vector in rows), dtype="<f4")
-    matrix = matrix.reshape(len(rows), len(asked.vector))
-    order = np.argsort(found, kind="stable")
-    return found[order], matrix[order]
+
+    def read(numbers: Sequence[int]) -> dict[int, bytes]:
+        return {
+            row[0]: row[1]
+            for part in store.slices(numbers, _SLICE)
+            for row in connection.execute(_VECTORS, {"numbers": part, "space": asked.space})
+        }
+
+    numbers = said.places.n[wanted].tolist()
+    found, matrix = said.kept.vectors(numbers, asked.space, len(asked.vector), read)
+    if len(found) == len(numbers):
+        return wanted, matrix
+    return said.places.at(found), matrix

@@ -13,10 +13,10 @@ than that, which is all but always, nothing is left out; else the rarest term is
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
-from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -35,7 +35,8 @@ from memory.journal.episode_tables import (
 from memory.journal.events import to_text
 from memory.journal.schema import owner_of
 from memory.models import Scope
-from memory.places import Numbers, Places, Row
+from memory.places import Numbers, Row
+from memory.shelf import Asked, Kept, Postings, Shelf
 from memory.text import only_asking, terms
 
 T = TypeVar("T")
@@ -48,8 +49,8 @@ READ = 2_000
 """Postings that choose the candidates."""
 CANDIDATES = 100
 """Candidates that common terms add to, at least."""
-ROOM = 500_000
-"""Episodes whose places are kept in memory, over all users: some thirty megabytes."""
+KEPT = 20_000
+"""Postings of one term that are read whole, and kept in memory."""
 _LOOKED_UP = 1_000
 """Different terms whose rarity is looked up, the first ones."""
 _PLACES = 9
@@ -194,7 +195,7 @@ def _count(connection: Connection, owner_n: int, found: Sequence[Posting], sign:
         .values(
             active=episode_owners.c.active + sign * len(found),
             words=episode_owners.c.words + sign * sum(each.words for each in found),
-            edition=episode_owners.c.edition + (sign < 0),
+            edition=episode_owners.c.edition + int(sign < 0),
         )
     )
 
@@ -206,15 +207,6 @@ def _key(term: str) -> int:
 
 
 # --- searching ---------------------------------------------------------------------------------
-
-
-class _User(NamedTuple):
-    """Whose index it is: how many episodes are in it, and which edition of them it is."""
-
-    n: int
-    active: int
-    edition: int
-
 
 _USER = select(episode_owners.c.n, episode_owners.c.active, episode_owners.c.edition).where(
     episode_owners.c.owner == bindparam("owner")
@@ -232,7 +224,7 @@ _POSTINGS = select(postings.c.term, postings.c.n, postings.c.times).where(
     postings.c.owner_n == bindparam("owner_n"),
     postings.c.term.in_(bindparam("terms", expanding=True)),
 )
-_NEWEST = _POSTINGS.order_by(postings.c.n.desc()).limit(READ)
+_NEWER = _POSTINGS.where(postings.c.n > bindparam("after"))
 _OF_NUMBERS = _POSTINGS.where(postings.c.n.in_(bindparam("numbers", expanding=True)))
 _IDS = select(episodes.c.n, episodes.c.id).where(
     episodes.c.owner_n == bindparam("owner_n"),
@@ -240,83 +232,37 @@ _IDS = select(episodes.c.n, episodes.c.id).where(
 )
 
 
-class Shelf:
-    """The places of those users who were asked about last, of so many episodes in all.
-
-    Kept up to date by what the journal says of each: how many episodes there are, and which edition
-    they are. Used by several threads at once.
-    """
-
-    def __init__(self, room: int = ROOM) -> None:
-        self._room = room
-        self._kept: OrderedDict[int, Places] = OrderedDict()
-        self._lock = Lock()
-
-    def places(self, connection: Connection, user: _User) -> Places:
-        with self._lock:
-            known = self._kept.get(user.n)
-        if known is not None and known.edition == user.edition and len(known) >= user.active:
-            found = known
-        else:
-            found = self._read(connection, user, known)
-        with self._lock:
-            self._kept[user.n] = found
-            self._kept.move_to_end(user.n)
-            while len(self._kept) > 1 and sum(map(len, self._kept.values())) > self._room:
-                self._kept.popitem(last=False)
-        return found
-
-    @staticmethod
-    def _read(connection: Connection, user: _User, known: Places | None) -> Places:
-        if known is not None and known.edition == user.edition:
-            more = _rows(connection, user, known.newest)
-            if len(known) + len(more) == user.active:
-                return known.with_more(more)
-        return Places.of(_rows(connection, user, 0), user.edition)
-
-
-def _rows(connection: Connection, user: _User, after: int) -> list[Row]:
-    given = {"owner_n": user.n, "after": after}
-    return [
-        Row(*row)._replace(speaker=to_text(row.speaker))
-        for row in connection.execute(_EPISODES, given)
-    ]
-
-
 def said(connection: Connection, shelf: Shelf, scope: Scope, query: Query) -> Said | None:
     """What of the query the user's episodes say; None for a user without any."""
     row = connection.execute(_USER, {"owner": owner_of(scope)}).one_or_none()
     if row is None or not row.active:
         return None
-    user = _User(*row)
-    places = shelf.places(connection, user)
+    user = Asked(*row)
+    kept = shelf.of(user, partial(_rows, connection, user.n))
     if not query.keys:
-        return Said(user.n, places)
-    found = connection.execute(_FREQUENCIES, {"owner_n": user.n, "terms": query.keys}).all()
+        return Said(user.n, kept, kept.places)
+    found = connection.execute(_FREQUENCIES, {"owner_n": user.n, "terms": query.keys})
     saying = {row.term: row.episodes for row in found if row.episodes > 0}
     asked = [Term(key, saying.get(key, 0), user.active, key in query.asking) for key in query.keys]
     known = rarest_first([term for term in asked if term.episodes])[:LONGEST_QUERY]
     unknown = [term for term in asked if not term.episodes][:LONGEST_QUERY]
-    read = _choosing(known)
-    return Said(
-        user.n,
-        places,
-        terms=(*known, *unknown),
-        unread=tuple(known[len(read) :]),
-        postings=_postings(connection, user.n, places, known, read),
+    chosen = _choosing(known)
+    all_read = Said(
+        user.n, kept, kept.places, terms=(*known, *unknown), unread=tuple(known[len(chosen) :])
     )
+    return all_read.with_more(chosen, _whole(connection, user.n, kept, chosen), newest=READ)
 
 
 def completed(connection: Connection, found: Said, places: Numbers) -> Said:
-    """With what common terms say at those places and beside them."""
-    if not found.unread:
-        return found
-    numbers = found.places.n[found.places.with_neighbours(places)].tolist()
-    rows = [
-        _postings(connection, found.owner_n, found.places, found.terms, found.unread, part)
-        for part in _slices(numbers, _LOOKED_UP)
-    ]
-    return found.with_more(np.concatenate(rows) if rows else found.postings[:0])
+    """Of those places and what stands beside them alone, with what common terms say there."""
+    around = found.places.with_neighbours(places)
+    found = found.only(around)
+    short = [term for term in found.unread if term.episodes <= KEPT]
+    long = [term for term in found.unread if term.episodes > KEPT]
+    read = _whole(connection, found.owner_n, found.kept, short) if short else {}
+    if long:
+        read |= _of_some(connection, found.owner_n, long, found.places.n[around].tolist())
+    return found.with_more((*short, *long), read)
 
 
 def _choosing(weighed: Sequence[Term]) -> tuple[Term, ...]:
@@ -329,27 +275,42 @@ def _choosing(weighed: Sequence[Term]) -> tuple[Term, ...]:
     return tuple(weighed)
 
 
-def _postings(
-    connection: Connection,
-    owner_n: int,
-    places: Places,
-    terms: Sequence[Term],
-    wanted: Sequence[Term],
-    numbers: Sequence[int] | None = None,
-) -> Numbers:
-    """The postings of the wanted terms (of episodes with these numbers) as `Said` has them."""
-    given: dict[str, Any] = {"owner_n": owner_n, "terms": [term.key for term in wanted]}
-    if numbers is None:
-        too_many = sum(term.episodes for term in wanted) > READ
-        rows = connection.execute(_NEWEST if too_many else _POSTINGS, given).all()
-    else:
-        rows = connection.execute(_OF_NUMBERS, {**given, "numbers": numbers}).all()
-    index = {term.key: at for at, term in enumerate(terms)}
-    made = np.empty((len(rows), 3), dtype=np.int64)
-    made[:, 0] = [index[row[0]] for row in rows]
-    made[:, 1] = places.at([row[1] for row in rows])
-    made[:, 2] = [row[2] for row in rows]
-    return made[made[:, 1] >= 0]
+def _rows(connection: Connection, owner_n: int, after: int) -> list[Row]:
+    given = {"owner_n": owner_n, "after": after}
+    return [
+        Row(*row)._replace(speaker=to_text(row.speaker))
+        for row in connection.execute(_EPISODES, given)
+    ]
+
+
+def _whole(
+    connection: Connection, owner_n: int, kept: Kept, terms: Sequence[Term]
+) -> dict[int, Postings]:
+    """All postings of the terms; those of the first from the newest on, where they are too many."""
+
+    def read(keys: Sequence[int], after: int) -> Sequence[Any]:
+        given = {"owner_n": owner_n, "terms": list(keys)}
+        if after:
+            return connection.execute(_NEWER, {**given, "after": after}).all()
+        return connection.execute(_POSTINGS, given).all()
+
+    return kept.postings({term.key: term.episodes for term in terms}, read)
+
+
+def _of_some(
+    connection: Connection, owner_n: int, terms: Sequence[Term], numbers: Sequence[int]
+) -> dict[int, Postings]:
+    """The postings of the terms in episodes with those numbers."""
+    given: dict[str, Any] = {"owner_n": owner_n, "terms": [term.key for term in terms]}
+    rows = [
+        tuple(row)
+        for part in _slices(numbers, _LOOKED_UP)
+        for row in connection.execute(_OF_NUMBERS, {**given, "numbers": part})
+    ]
+    read = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    read = read[np.argsort(read[:, 1], kind="stable")]
+    of = {term.key: read[read[:, 0] == term.key] for term in terms}
+    return {key: (own[:, 1], own[:, 2]) for key, own in of.items()}
 
 
 def _slices(rows: Sequence[T], size: int = _SLICE) -> Iterator[Sequence[T]]:

@@ -1,0 +1,187 @@
+"""What was read of the users who were asked about last: places, postings, vectors. In memory.
+
+The journal is the truth, and says with every question how many episodes a user has, how many of
+them say each term, and which edition they are: additions leave the edition as it is, so that what
+is here is completed and not read again. All of it together stays below ROOM bytes; the user who
+was asked about longest ago goes first. Used by several threads at once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.places import Numbers, Places, Row
+
+ROOM: Final = 256 << 20
+"""Bytes kept in all, about."""
+_OF_A_PLACE: Final = 120
+
+Vectors = NDArray[np.float32]
+Postings = tuple[Numbers, Numbers]
+"""Numbers of the episodes that say a term, in order, and how often each says it."""
+
+
+class Asked(NamedTuple):
+    """Whose they are: how many episodes can be recalled, and which edition of them it is."""
+
+    n: int
+    active: int
+    edition: int
+
+
+class Kept:
+    """Of one user."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self._postings: dict[int, Postings] = {}
+        self._vectors: dict[int, _Rows] = {}
+        self._numbers: dict[str, int] = {}
+        self._lock = Lock()
+
+    def update(self, user: Asked, read: Callable[[int], Sequence[Row]]) -> None:
+        """Read the places that are missing; all of them after any change but more of them."""
+        known = self.places
+        if known.edition == user.edition:
+            if len(known) >= user.active:
+                return
+            more = read(known.newest)
+            if len(known) + len(more) == user.active:
+                self.places = known.with_more(more)
+                return
+        self.places = Places.of(read(0), user.edition)
+        with self._lock:
+            self._postings.clear()
+
+    def postings(
+        self, wanted: Mapping[int, int], read: Callable[[Sequence[int], int], Sequence[_Posting]]
+    ) -> dict[int, Postings]:
+        """The postings of terms of which so many episodes say each; read where they are not here.
+
+        `read` gives those of these terms with numbers above one, in any order.
+        """
+        found = {key: known for key in wanted if (known := self._postings.get(key)) is not None}
+        grown = {key: found[key][0] for key in found if len(found[key][0]) < wanted[key]}
+        missing = [key for key in wanted if key not in found]
+        for keys, after in (
+            (missing, 0),
+            (list(grown), min(map(_last, grown.values()), default=0)),
+        ):
+            if keys:
+                rows = np.array([tuple(row) for row in read(keys, after)], dtype=np.int64)
+                for key in keys:
+                    found[key] = _with_more(found.get(key), rows.reshape(-1, 3), key)
+        with self._lock:
+            self._postings.update({key: found[key] for key in (*missing, *grown)})
+        return found
+
+    def numbers(
+        self, ids: Sequence[str], read: Callable[[Sequence[str]], Mapping[str, int]]
+    ) -> list[int]:
+        """The numbers of those of the ids that the user has."""
+        missing = [key for key in ids if key not in self._numbers]
+        if missing:
+            more = read(missing)
+            with self._lock:
+                self._numbers.update(more)
+        return [self._numbers[key] for key in ids if key in self._numbers]
+
+    def vectors(
+        self,
+        numbers: Sequence[int],
+        space: int,
+        dims: int,
+        read: Callable[[Sequence[int]], Mapping[int, bytes]],
+    ) -> tuple[list[int], Vectors]:
+        """Those of the numbers that have a vector in the space, in order, and the vectors."""
+        with self._lock:
+            rows = self._vectors.setdefault(space, _Rows(dims))
+            missing = [n for n in numbers if n not in rows.of]
+        if missing:
+            more = read(missing)
+            with self._lock:
+                rows.add(more)
+        with self._lock:
+            found = [n for n in numbers if n in rows.of]
+            return found, rows.matrix[[rows.of[n] for n in found]]
+
+    @property
+    def size(self) -> int:
+        """Bytes, about."""
+        postings = sum(2 * part[0].nbytes for part in list(self._postings.values()))
+        vectors = sum(rows.matrix.nbytes for rows in list(self._vectors.values()))
+        return _OF_A_PLACE * len(self.places) + postings + vectors + 200 * len(self._numbers)
+
+
+_Posting = Sequence[int]
+"""A term, the number of an episode, and how often it says it."""
+
+
+def _last(numbers: Numbers) -> int:
+    return int(numbers[-1]) if len(numbers) else 0
+
+
+def _with_more(known: Postings | None, rows: Numbers, key: int) -> Postings:
+    own = rows[rows[:, 0] == key]
+    own = own[np.argsort(own[:, 1], kind="stable")]
+    if known is None:
+        return own[:, 1], own[:, 2]
+    own = own[own[:, 1] > _last(known[0])]
+    return np.append(known[0], own[:, 1]), np.append(known[1], own[:, 2])
+
+
+class _Rows:
+    """Vectors in one matrix that grows, and which row is whose."""
+
+    def __init__(self, dims: int) -> None:
+        self.of: dict[int, int] = {}
+        self.matrix: Vectors = np.zeros((0, dims), dtype=np.float32)
+
+    def add(self, vectors: Mapping[int, bytes]) -> None:
+        new = {n: data for n, data in vectors.items() if n not in self.of}
+        needed = len(self.of) + len(new)
+        if needed > len(self.matrix):
+            more = np.zeros((needed // 2 + 64, self.matrix.shape[1]), dtype=np.float32)
+            self.matrix = np.concatenate((self.matrix, more))
+        for n, data in new.items():
+            at = len(self.of)
+            self.matrix[at] = np.frombuffer(data, dtype="<f4")
+            self.of[n] = at
+
+
+class Shelf:
+    """Of all users."""
+
+    def __init__(self, room: int = ROOM) -> None:
+        self._room = room
+        self._kept: OrderedDict[int, Kept] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, user: Asked, read: Callable[[int], Sequence[Row]]) -> Kept:
+        """What is kept of a user, up to date. `read` gives rows of places above a number."""
+        with self._lock:
+            kept = self._kept.get(user.n)
+        if kept is None:
+            kept = Kept(Places.of((), user.edition))
+        kept.update(user, read)
+        with self._lock:
+            self._kept[user.n] = kept
+            self._kept.move_to_end(user.n)
+            if len(self._kept) > 1:
+                self._make_room()
+        return kept
+
+    def _make_room(self) -> None:
+        sizes = {n: kept.size for n, kept in self._kept.items()}
+        total = sum(sizes.values())
+        for n in list(self._kept)[:-1]:
+            if total <= self._room:
+                return
+            total -= sizes[n]
+            del self._kept[n]
