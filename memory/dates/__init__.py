@@ -102,15 +102,7 @@ class _Reader:
 
     def changed(self, founds: list[Found]) -> Iterator[Found]:
         """`late` + `March`, 三月 + 中旬: what is a part of something, or near it."""
-        for number, found in enumerate(founds):
-            begin = founds[number - 1].end if number else 0
-            end = founds[number + 1].begin if number + 1 < len(founds) else len(self._text)
-            for _ in range(3):
-                changed = self._changed_once(found, begin, end)
-                if changed is None:
-                    break
-                found = changed
-            yield found
+        return self._each_in_its_room(founds, self._changed)
 
     def ranges(self, founds: list[Found]) -> Iterator[Found]:
         """`May` + `to` + `July`: from the one to the other; and lists, which share a year."""
@@ -118,9 +110,18 @@ class _Reader:
 
     def bounded(self, founds: list[Found]) -> Iterator[Found]:
         """`since` + `May`, 五月 + 以前: all that comes after it, or before."""
-        for number, found in enumerate(founds):
-            begin = founds[number - 1].end if number else 0
-            yield self._bounded_once(found, begin)
+        return self._each_in_its_room(founds, self._bounded)
+
+    def _each_in_its_room(
+        self, founds: list[Found], step: Callable[[Found, int, int], Found]
+    ) -> Iterator[Found]:
+        """From the end of the one before to the beginning of the next: no word belongs to two."""
+        begin = 0
+        ends = [found.begin for found in founds[1:]] + [len(self._text)]
+        for found, end in zip(founds, ends, strict=True):
+            stepped = step(found, begin, end)
+            begin = stepped.end
+            yield stepped
 
     def _pairwise(
         self, founds: list[Found], put: Callable[[Found, Found, str], tuple[Found, ...]]
@@ -176,6 +177,14 @@ class _Reader:
             for each in self._languages
         )
 
+    def _changed(self, found: Found, begin: int, end: int) -> Found:
+        for _ in range(3):
+            changed = self._changed_once(found, begin, end)
+            if changed is None:
+                break
+            found = changed
+        return found
+
     def _changed_once(self, found: Found, begin: int, end: int) -> Found | None:
         for language in self._languages:
             for side, pattern, change in language.changes:
@@ -194,19 +203,19 @@ class _Reader:
                 )
         return None
 
-    def _bounded_once(self, found: Found, begin: int) -> Found:
+    def _bounded(self, found: Found, begin: int, end: int) -> Found:
         for language in self._languages:
             for side, pattern in language.bounds:
-                match = self._beside(side, pattern, found, begin, len(self._text))
+                match = self._beside(side, pattern, found, begin, end)
                 if match is None:
                     continue
                 try:
-                    start, end = self._bounds(found.period, match)
+                    period = self._bounds(found.period, match)
                 except OverflowError:
                     continue
-                if start < end:
-                    begin, stop = min(found.begin, match.start()), max(found.end, match.end())
-                    return Found(begin, stop, Period(start, end), open_ended=True)
+                if period.start < period.end:
+                    first, last = min(found.begin, match.start()), max(found.end, match.end())
+                    return Found(first, last, period, open_ended=True)
         return found
 
     def _bounds(self, period: Period, match: re.Match[str]) -> Period:

@@ -164,6 +164,7 @@ def test_parts_ranges_and_bounds_in_english(text: str, start: str, end: str) -> 
         ("五月和六月之间", "2024-05-01", "2024-07-01"),
         ("去年以来", "2023-01-01", TODAY_ENDS),
         ("五月以前", EVER, "2024-05-01"),
+        ("周五之前晚上", EVER, "2024-06-14"),
         ("8月的最后一周", "2023-08-25", "2023-09-01"),
     ],
 )
@@ -301,9 +302,11 @@ def test_every_span_is_ordered_and_nothing_raises(text: str, now: datetime) -> N
         assert span.text in text
 
 
-@given(st.lists(WORDS, max_size=12).map("".join), MOMENTS)
-def test_expressions_do_not_overlap_in_the_text(text: str, now: datetime) -> None:
-    at = 0
+@given(st.tuples(st.sampled_from(["", " "]), st.lists(WORDS, max_size=12)), MOMENTS)
+@example((" ", ["Monday morning of May 8"]), NOW)
+def test_expressions_do_not_overlap_in_the_text(said: tuple[str, list[str]], now: datetime) -> None:
+    space, words = said
+    text, at = space.join(words), 0
     for span in spans(text, now=now):
         at = text.index(span.text, at) + len(span.text)
 
