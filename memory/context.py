@@ -24,6 +24,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from memory import codec
@@ -33,6 +34,7 @@ from memory.budget import ContextPolicy, Section, allot
 from memory.errors import BudgetError, InvalidInput
 from memory.fence import defused, fence
 from memory.models import (
+    NAME_LIMIT,
     Cause,
     Context,
     Dropped,
@@ -53,7 +55,7 @@ from memory.providers.wire import Ids
 from memory.questions import asks
 from memory.recall import excerpt, is_small_talk, same_words
 from memory.text import is_blank
-from memory.tokens import TokenCounter
+from memory.tokens import REMEMBERED_LENGTH, SLICE, TokenCounter
 from memory.turns import INSTRUCTIONS, Before, Count, History, Turns, is_mid_turn
 
 M = TypeVar("M", bound=Message)
@@ -156,10 +158,23 @@ def _remembering(counter: TokenCounter) -> Count:
     def count(message: Message) -> int:
         found = known.get(id(message))
         if found is None:
-            found = known[id(message)] = (message, counter.message(message))
+            found = known[id(message)] = (message, _counted(message, counter))
         return found[1]
 
     return count
+
+
+def _counted(message: Message, counter: TokenCounter) -> int:
+    """What `counter.message` gives. Of a long list the entries are counted one by one, because the
+    counter remembers them: no encoding has a token that reaches over the line end before one."""
+    content = message.content
+    if not isinstance(content, str) or not REMEMBERED_LENGTH < len(content) <= SLICE:
+        return counter.message(message)
+    around = counter.message(_with(message, content=""))
+    return around + sum(map(counter.count, _BEFORE_AN_ENTRY.split(content)))
+
+
+_BEFORE_AN_ENTRY: Final = re.compile(r"(?<=\S\n)(?=- )")
 
 
 # --- what is fixed -----------------------------------------------------------------------------
@@ -656,18 +671,26 @@ def _day(moment: datetime) -> str:
 
 def _speaker(episode: Recalled) -> str:
     """Who said it, and where it comes from: a name alone could claim to be anybody."""
-    role = episode.role.value if episode.role else "somebody"
-    role = "tool result" if episode.role is Role.TOOL else role
-    name = defused(" ".join(episode.speaker.split()))[:60]
+    short = len(episode.speaker) <= NAME_LIMIT
+    return (_known_speaker if short else _named_speaker)(episode.role, episode.speaker)
+
+
+def _named_speaker(said_as: Role | None, speaker: str) -> str:
+    role = said_as.value if said_as else "somebody"
+    role = "tool result" if said_as is Role.TOOL else role
+    name = defused(" ".join(speaker.split()))[:60]
     return role if not name or name.casefold() in (role, "tool") else f"{name} ({role})"
 
 
+_known_speaker = lru_cache(maxsize=1_024)(_named_speaker)
+"""The same few speakers come with every question."""
 _LINE_END: Final = re.compile(r"\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 
 
 def _one_entry(text: str) -> str:
     """Text that cannot be taken for the next entry, nor for a fence."""
-    return defused(_LINE_END.sub("\n  ", text))
+    entry = _LINE_END.sub("\n  ", text)
+    return defused(entry) if "<" in entry else entry
 
 
 # --- memory: what is shown ---------------------------------------------------------------------
