@@ -5,15 +5,15 @@ Beyond" (2009): the sum over the query's terms of
 
     ln(1 + (N - df + 0.5) / (df + 0.5)) * tf * (K1 + 1) / (tf + K1 * (1 - B + B * words / average))
 
-over the user's N episodes that can be recalled. The second score takes an episode and its two
-neighbours for one text, as they were said: an answer stands beside its question, and says the words
-of neither.
+over the user's N episodes that can be recalled. Terms that may stand for each other are a group, of
+which the best one counts. The second score takes an episode with its neighbours, two on each side,
+for one text, as they were said: an answer stands beside its question, and says no word of it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -21,33 +21,45 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.places import Floats, Numbers, Places
+from memory.places import NOWHERE, Floats, Numbers, Places
 from memory.shelf import Kept, Postings
 
 K1: Final = 1.2
 B: Final = 0.75
 
 
-class Term(NamedTuple):
-    """A term of a query as a user's episodes know it. `episodes` say it, of `of` in all.
-
-    `asks` is a term of words that only ask, as 什么 does: an answer need not say it.
-    """
+class Wanted(NamedTuple):
+    """A term that a query asks for. Those of one `group` stand for each other: the one that is
+    said, and those `near` it, which each count their `factor`. `asks` is a term of words that only
+    ask, as 什么 does: an answer need not say it."""
 
     key: int
+    group: int
+    factor: float = 1.0
+    near: bool = False
+    asks: bool = False
+
+
+class Term(NamedTuple):
+    """A term as a user's episodes know it: `episodes` say it, of `of` in all."""
+
+    wanted: Wanted
     episodes: int
     of: int
-    asks: bool = False
+
+    @property
+    def key(self) -> int:
+        return self.wanted.key
 
     @property
     def weight(self) -> float:
         """What BM25 gives it, at most."""
-        return (K1 + 1) * self._rarity
+        return (K1 + 1) * self._rarity * self.wanted.factor
 
     @property
     def share(self) -> float:
         """How much of a query it is: everything counts, and what is rare counts more."""
-        return 1.0 + self._rarity
+        return (1.0 + self._rarity) * self.wanted.factor
 
     @property
     def _rarity(self) -> float:
@@ -56,111 +68,137 @@ class Term(NamedTuple):
 
 class Scores(NamedTuple):
     """BM25 at places, in order, by itself and with its neighbours; and how much of the query each
-    covers, in [0, 1], by itself and with its neighbours."""
+    covers by itself, in [0, 1]."""
 
     at: Numbers
     own: Floats
     window: Floats
     covered: Floats
-    together: Floats
 
     def only(self, chosen: NDArray[np.bool_]) -> Scores:
         """Those of the places that are chosen."""
-        return Scores(self.at[chosen], *(column[chosen] for column in self._numbers))
-
-    @property
-    def _numbers(self) -> tuple[Floats, Floats, Floats, Floats]:
-        return self.own, self.window, self.covered, self.together
-
-    def among(self, places: Numbers) -> Scores:
-        """Of those places, in their order; 0 where nothing of the query is said."""
-        if not len(self.at):
-            nothing = np.zeros(len(places))
-            return Scores(places, nothing, nothing, nothing, nothing)
-        found = np.minimum(np.searchsorted(self.at, places), len(self.at) - 1)
-        has = self.at[found] == places
-        return Scores(places, *(np.where(has, column[found], 0.0) for column in self._numbers))
+        columns = (self.own, self.window, self.covered)
+        return Scores(self.at[chosen], *(column[chosen] for column in columns))
 
 
 @dataclass(frozen=True)
 class Said:
     """What of a query a user's episodes say.
 
-    `rows` are postings: a term's index in `terms`, a place, and how often it is said there.
-    `unread` are terms so common that they are looked up for candidates alone.
+    `rows` are postings: a term's index in `terms`, a place, and how
+    often it is said there. `unread` are terms so common that they are looked up for candidates
+    alone.
     """
 
     owner_n: int
     kept: Kept
-    places: Places
     terms: tuple[Term, ...] = ()
     unread: tuple[Term, ...] = ()
     rows: Numbers = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
 
+    @property
+    def places(self) -> Places:
+        return self.kept.places
+
     def with_more(
-        self, terms: Sequence[Term], postings: Mapping[int, Postings], *, newest: int | None = None
+        self, terms: Sequence[Term], postings: Mapping[int, Postings], among: Numbers | None = None
     ) -> Said:
-        """With postings of the terms; of one that has too many, only the `newest` so many."""
+        """With the postings of terms, of all episodes or only of those with these numbers."""
         index = {term.key: at for at, term in enumerate(self.terms)}
         made = [self.rows]
         for term in terms:
             numbers, times = postings[term.key]
-            if newest is not None and len(numbers) > newest:
-                numbers, times = numbers[-newest:], times[-newest:]
+            if among is not None and len(numbers):
+                found = np.minimum(np.searchsorted(numbers, among), len(numbers) - 1)
+                chosen = found[numbers[found] == among]
+                numbers, times = numbers[chosen], times[chosen]
             places = self.places.at(numbers)
             rows = np.empty((len(numbers), 3), dtype=np.int64)
             rows[:, 0], rows[:, 1], rows[:, 2] = index[term.key], places, times
             made.append(rows[places >= 0])
         return replace(self, rows=np.concatenate(made))
 
-    def only(self, places: Numbers) -> Said:
-        """What those places say, which are in order."""
-        if not len(places):
-            return replace(self, rows=self.rows[:0])
-        at = np.minimum(np.searchsorted(places, self.rows[:, 1]), len(places) - 1)
-        return replace(self, rows=self.rows[places[at] == self.rows[:, 1]])
+    def best(self, k: int, among: Numbers | None = None) -> Numbers:
+        """The `k` best places (of these) by their own words, > 0, ties by place, in that order."""
+        at, own = self.own
+        found = np.flatnonzero(own > 0 if among is None else (own > 0) & np.isin(at, among))
+        order = found[np.lexsort((at[found], -own[found]))]
+        return at[order[:k]]
 
     @cached_property
-    def scores(self) -> Scores:
-        """Of every episode that says something of the query, or stands beside one that does."""
-        rows, places = self.rows, self.places
-        if not len(rows):
-            nothing = np.zeros(0)
-            return Scores(np.zeros(0, dtype=np.int64), nothing, nothing, nothing, nothing)
-        beside = np.concatenate([rows, *(_moved(rows, to) for to in (places.before, places.after))])
-        keys, row_of = np.unique(beside[:, 0] * len(places) + beside[:, 1], return_inverse=True)
-        wide = np.empty((len(keys), 3), dtype=np.int64)
-        wide[:, 0], wide[:, 1] = np.divmod(keys, len(places))
-        wide[:, 2] = np.bincount(row_of, beside[:, 2])
-        at = np.unique(wide[:, 1])
-        return Scores(
-            at,
-            self._bm25(rows, at, places.words, places.mean_words),
-            self._bm25(wide, at, places.window_words, places.mean_window_words),
-            self._covered(rows, at),
-            self._covered(wide, at),
-        )
+    def own(self) -> tuple[Numbers, Floats]:
+        """Every place that says something of the query, in order, and its BM25."""
+        at = np.unique(self.rows[:, 1])
+        return at, self._own(at)
 
-    def _bm25(self, rows: Numbers, at: Numbers, words: Numbers, average: float) -> Floats:
-        times = rows[:, 2]
-        length = K1 * (1 - B + B * words[rows[:, 1]] / average)
-        part = self._per_term(lambda term: term.weight)[rows[:, 0]] * times / (times + length)
-        summed = np.bincount(np.searchsorted(at, rows[:, 1]), part, minlength=len(at))
-        return np.asarray(summed, dtype=np.float64)
+    def scores(self, at: Numbers) -> Scores:
+        """Of those places, which are in order."""
+        return Scores(at, self._own(at), self._window(at), self._covered(at))
 
-    def _covered(self, rows: Numbers, at: Numbers) -> Floats:
+    def _own(self, at: Numbers) -> Floats:
+        term, here, times = self._inside(self.rows, at)
+        length = _length(self.places.words[at], self.places.mean_words)[here]
+        return self._by_group(term, here, self._weights[term] * times / (times + length), len(at))
+
+    def _window(self, at: Numbers) -> Floats:
+        places = self.places
+        beside = [self.rows]
+        for step in (places.before, places.after):
+            next_to = _moved(self.rows, step)
+            beside += [next_to, _moved(next_to, step)]
+        term, here, times = self._inside(np.concatenate(beside), at)
+        width = max(1, len(at))
+        said = np.bincount(term * width + here, times)
+        keys = np.flatnonzero(said)
+        (term, here), times = np.divmod(keys, width), said[keys]
+        length = _length(places.window_words[at], places.mean_window_words)[here]
+        return self._by_group(term, here, self._weights[term] * times / (times + length), len(at))
+
+    def _covered(self, at: Numbers) -> Floats:
         """The better of two: of all that is asked, or of all but what only asks."""
-        found = np.searchsorted(at, rows[:, 1])
+        term, here, _ = self._inside(self.rows, at)
         covered = np.zeros(len(at))
-        for counts in (lambda term: term.share, lambda term: 0.0 if term.asks else term.share):
-            shares = self._per_term(counts)
-            if whole := float(shares.sum()):
-                part = np.bincount(found, shares[rows[:, 0]], minlength=len(at)) / whole
-                covered = np.maximum(covered, part)
+        for without_asking in (False, True):
+            counting = [
+                0.0 if without_asking and each.wanted.asks else each.share for each in self.terms
+            ]
+            shares = np.array(counting)
+            whole = sum(
+                share
+                for share, each in zip(counting, self.terms, strict=True)
+                if not each.wanted.near
+            )
+            if whole > 0:
+                said = self._by_group(term, here, shares[term], len(at))
+                covered = np.maximum(covered, np.asarray(said / whole, dtype=np.float64))
         return np.minimum(covered, 1.0)
 
-    def _per_term(self, number: Callable[[Term], float]) -> Floats:
-        return np.array([number(term) for term in self.terms])
+    def _inside(self, rows: Numbers, at: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """The rows of those places: their terms, where each place is among them, how often."""
+        where = np.full(len(self.places), NOWHERE, dtype=np.int64)
+        where[at] = np.arange(len(at))
+        here = where[rows[:, 1]]
+        inside = here >= 0
+        return rows[inside, 0], here[inside], rows[inside, 2]
+
+    def _by_group(self, term: Numbers, here: Numbers, part: Floats, places: int) -> Floats:
+        """The sum over the groups of the best part of each."""
+        groups = self._groups
+        best_of = np.zeros((int(groups.max(initial=-1)) + 1, places))
+        np.maximum.at(best_of, (groups[term], here), part)
+        return np.asarray(best_of.sum(axis=0), dtype=np.float64)
+
+    @cached_property
+    def _groups(self) -> Numbers:
+        return np.array([term.wanted.group for term in self.terms], dtype=np.int64)
+
+    @cached_property
+    def _weights(self) -> Floats:
+        return np.array([term.weight for term in self.terms])
+
+
+def _length(words: Numbers, average: float) -> Floats:
+    return np.asarray(K1 * (1 - B + B * words / average), dtype=np.float64)
 
 
 def _moved(rows: Numbers, to: Numbers) -> Numbers:
@@ -168,13 +206,6 @@ def _moved(rows: Numbers, to: Numbers) -> Numbers:
     moved = rows.copy()
     moved[:, 1] = to[rows[:, 1]]
     return moved[moved[:, 1] >= 0]
-
-
-def best(places: Numbers, scores: Floats, k: int) -> Numbers:
-    """The `k` places with the highest scores above 0, ties by place."""
-    found = np.flatnonzero(scores > 0)
-    order = found[np.lexsort((places[found], -scores[found]))]
-    return places[order[:k]]
 
 
 def rarest_first(terms: Sequence[Term]) -> list[Term]:

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from memory import episode_store as store
 from memory import filters, lexical, recall
-from memory.bm25 import Said, best
+from memory.bm25 import Said
 from memory.filters import Accepts
 from memory.journal.episode_tables import episode_vectors, episodes
 from memory.models import Episode
@@ -25,6 +25,7 @@ from memory.places import Floats, Numbers, Places
 from memory.recall import RecallPolicy
 from memory.scoring import Calibration, Looked, Scored, cosines, scored
 from memory.shelf import Vectors
+from memory.when import When
 
 _SLICE: Final = 1_000
 
@@ -71,7 +72,7 @@ class Asked:
     sources: Mapping[str, float] = field(default_factory=dict)
     speaker: Part | None = None
     person: Part | None = None
-    time: Part | None = None
+    when: When | None = None
     accepts: Accepts | None = None
     shown: Shown | None = None
 
@@ -100,7 +101,7 @@ def find(connection: Connection, owner: bytes, said: Said, asked: Asked) -> Foun
     all_seen = len(looked.at) == len(said.places)
     if asked.accepts is not None:
         return _filtered(connection, owner, looked, asked, asked.accepts, all_seen)
-    order = scored(looked, asked.policy.weights, asked.calibrated)
+    order = scored(looked, asked.policy.weights, asked.calibrated, alone=_alone(asked))
     inside = _inside(said.places, order.at, asked.shown)
     far = np.searchsorted(np.cumsum(~inside), asked.k) + 1
     count = max(SPARE + int(far), FEWEST)
@@ -131,9 +132,15 @@ def _filtered(
     numbers = looked.places.n[looked.at].tolist()
     read = store.by_number(connection, owner, numbers)
     fits = np.array([n in read and accepts(filters.view(read[n])) for n in numbers], dtype=bool)
-    order = scored(looked.only(fits), asked.policy.weights, asked.calibrated)
+    fitting = looked.only(fits)
+    order = scored(fitting, asked.policy.weights, asked.calibrated, alone=_alone(asked))
     found = {at: read[n] for at, n in enumerate(looked.places.n[order.at].tolist())}
     return Found(order, found, asked.k, all_seen)
+
+
+def _alone(asked: Asked) -> str | None:
+    """The part that answers by itself what asks for nothing else."""
+    return "time" if asked.when and asked.when.alone else None
 
 
 def _inside(places: Places, at: Numbers, shown: Shown | None) -> NDArray[np.bool_]:
@@ -146,21 +153,18 @@ def _inside(places: Places, at: Numbers, shown: Shown | None) -> NDArray[np.bool
 
 
 def look_at(connection: Connection, said: Said, asked: Asked) -> Looked:
-    """The candidates: the best of each arm: by words, alone and with their neighbours, the nearest,
-    where facts were learnt, and what stands beside all these."""
-    places, scores = said.places, said.scores
+    """The candidates: the best by words, the nearest, where facts were learnt, and what stands
+    beside all these."""
+    places = said.places
     nearest = said.kept.numbers(asked.nearest, partial(_by_id, connection, said.owner_n))
     learnt = _numbers(connection, _BY_MESSAGE, said.owner_n, list(asked.sources))
     of_facts = places.at([n for _, n in learnt])
-    found = [
-        best(scores.at, scores.own, asked.each),
-        best(scores.at, scores.window, asked.each),
-        places.at(nearest),
-        of_facts,
-    ]
-    chosen = np.concatenate(found)
+    chosen = np.concatenate(
+        (said.best(asked.each), places.at(nearest), of_facts, _of_the_time(said, asked))
+    )
     at = places.with_neighbours(chosen[chosen >= 0])
-    said = lexical.completed(connection, said, at)
+    if said.unread:
+        said = lexical.completed(connection, said, places.with_neighbours(at, 2))
     known, vectors = _vectors(connection, said, places.with_neighbours(at), asked)
     own, near = cosines(asked.vector, vectors, known, at, places)
     nothing = np.zeros(len(at))
@@ -172,14 +176,30 @@ def look_at(connection: Connection, said: Said, asked: Asked) -> Looked:
     return Looked(
         places,
         at,
-        said.scores.among(at),
+        said.scores(at),
         own,
         near,
         speaker=asked.speaker(places, at) if asked.speaker else nothing,
         person=asked.person(places, at) if asked.person else nothing,
-        time=asked.time(places, at) if asked.time else nothing,
+        time=asked.when(places, at) if asked.when else nothing,
         facts=facts,
     )
+
+
+OF_A_TIME: Final = 30
+"""Episodes of a time that is asked for that are candidates: the best by words."""
+ALL_OF_A_TIME: Final = 100
+"""Where there are no more of that time than this, they all are."""
+
+
+def _of_the_time(said: Said, asked: Asked) -> Numbers:
+    """Candidates for being of a time that is asked for."""
+    if asked.when is None:
+        return np.zeros(0, dtype=np.int64)
+    every = asked.when.inside(said.places, np.arange(len(said.places)))
+    if len(every) <= ALL_OF_A_TIME:
+        return every
+    return said.best(OF_A_TIME, among=every)
 
 
 def _numbers(

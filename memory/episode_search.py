@@ -32,9 +32,10 @@ from memory.models import Recall, Recalled, Scope
 from memory.parts import Parts
 from memory.search import all_named, or_named
 from memory.text import is_blank, plain
+from memory.when import When
 from memory.whose import said_by, said_by_us
 
-CANDIDATES = 100
+CANDIDATES = 50
 """Episodes that each arm offers, at least."""
 SOURCES = 20
 """Messages that facts were learnt from that are candidates, at most."""
@@ -83,6 +84,7 @@ class EpisodeSearch:
                 vector=vector,
                 speaker=said_by(query),
                 person=said_by_us(query),
+                when=When.of(query, wish.now),
                 accepts=wish.accepts,
             )
             nearest, silent = await self._nearest(vector, each)
@@ -119,9 +121,13 @@ class EpisodeSearch:
 
     async def _said(self, query: str) -> Said | None:
         parts = self._parts
-        words = lexical.Query.of(query)
         return await parts.journal.query(
-            partial(lexical.said, shelf=parts.lexical.shelf, scope=self._scope, query=words)
+            partial(
+                lexical.said,
+                shelf=parts.lexical.shelf,
+                scope=self._scope,
+                wanted=lexical.query(query),
+            )
         )
 
     async def _find(self, said: Said, asked: Asked) -> Found:

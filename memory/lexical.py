@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from memory.bm25 import Said, Term, best, rarest_first
+from memory.bm25 import Said, Term, Wanted, rarest_first
 from memory.errors import InvalidInput
 from memory.journal import Journal
 from memory.journal.database import insert_into
@@ -81,16 +81,11 @@ class Posting(NamedTuple):
         return self.terms.total()
 
 
-class Query(NamedTuple):
-    """The terms of a query, as the index has them; `asking` are those of words that only ask."""
-
-    keys: tuple[int, ...]
-    asking: frozenset[int] = frozenset()
-
-    @classmethod
-    def of(cls, query: str) -> Query:
-        keys = tuple(dict.fromkeys(map(_key, terms(query))))[:_LOOKED_UP]
-        return cls(keys, frozenset(map(_key, only_asking(query))))
+def query(text: str) -> tuple[Wanted, ...]:
+    """The terms that a query asks for, each once, in order."""
+    asking = set(map(_key, only_asking(text)))
+    keys = list(dict.fromkeys(map(_key, terms(text))))[:_LOOKED_UP]
+    return tuple(Wanted(key, group, asks=key in asking) for group, key in enumerate(keys))
 
 
 class LexicalIndex:
@@ -100,29 +95,28 @@ class LexicalIndex:
         self._journal = journal
         self.shelf = Shelf()
 
-    async def search(self, scope: Scope, query: str, k: int) -> list[Hit]:
+    async def search(self, scope: Scope, text: str, k: int) -> list[Hit]:
         """The best `k` episodes by BM25 (> 0), best first, ties by id. None for a query without
         terms. Raises TierUnavailable("journal", …).
         """
         if k < 1:
             raise InvalidInput(f"k is {k}; at least 1 is wanted")
-        wanted = Query.of(query)
-        if not wanted.keys:
+        wanted = query(text)
+        if not wanted:
             return []
         return await self._journal.query(lambda c: self._search(c, scope, wanted, k))
 
-    def _search(self, connection: Connection, scope: Scope, query: Query, k: int) -> list[Hit]:
-        found = said(connection, self.shelf, scope, query)
+    def _search(
+        self, connection: Connection, scope: Scope, wanted: Sequence[Wanted], k: int
+    ) -> list[Hit]:
+        found = said(connection, self.shelf, scope, wanted)
         if found is None:
             return []
         if found.unread:
-            at, own = found.scores.at, found.scores.own
-            found = completed(connection, found, best(at, own, max(CANDIDATES, 2 * k)))
-        at, own = found.scores.at, np.round(found.scores.own, _PLACES)
-        if len(first := best(at, own, k)) < k:
-            chosen = own > 0
-        else:  # with those as good as the last one: their ids decide
-            chosen = own >= own[np.searchsorted(at, first[-1])]
+            found = completed(connection, found, np.sort(found.best(max(CANDIDATES, 2 * k))))
+        at, own = found.own[0], np.round(found.own[1], _PLACES)
+        last = np.sort(own[own > 0])[::-1][:k][-1:]
+        chosen = own >= last if len(last) else own > 0  # of those as good as the last, ids decide
         numbers = found.places.n[at[chosen]].tolist()
         scored = dict(zip(numbers, own[chosen].tolist(), strict=True))
         hits = [
@@ -232,37 +226,39 @@ _IDS = select(episodes.c.n, episodes.c.id).where(
 )
 
 
-def said(connection: Connection, shelf: Shelf, scope: Scope, query: Query) -> Said | None:
-    """What of the query the user's episodes say; None for a user without any."""
+def said(
+    connection: Connection, shelf: Shelf, scope: Scope, wanted: Sequence[Wanted]
+) -> Said | None:
+    """What of a query the user's episodes say; None for a user without any."""
     row = connection.execute(_USER, {"owner": owner_of(scope)}).one_or_none()
     if row is None or not row.active:
         return None
     user = Asked(*row)
     kept = shelf.of(user, partial(_rows, connection, user.n))
-    if not query.keys:
-        return Said(user.n, kept, kept.places)
-    found = connection.execute(_FREQUENCIES, {"owner_n": user.n, "terms": query.keys})
+    if not wanted:
+        return Said(user.n, kept)
+    keys = [each.key for each in wanted]
+    found = connection.execute(_FREQUENCIES, {"owner_n": user.n, "terms": keys})
     saying = {row.term: row.episodes for row in found if row.episodes > 0}
-    asked = [Term(key, saying.get(key, 0), user.active, key in query.asking) for key in query.keys]
+    asked = [Term(each, saying.get(each.key, 0), user.active) for each in wanted]
     known = rarest_first([term for term in asked if term.episodes])[:LONGEST_QUERY]
-    unknown = [term for term in asked if not term.episodes][:LONGEST_QUERY]
+    unknown = [term for term in asked if not (term.episodes or term.wanted.near)][:LONGEST_QUERY]
     chosen = _choosing(known)
-    all_read = Said(
-        user.n, kept, kept.places, terms=(*known, *unknown), unread=tuple(known[len(chosen) :])
-    )
-    return all_read.with_more(chosen, _whole(connection, user.n, kept, chosen), newest=READ)
+    unread = Said(user.n, kept, terms=(*known, *unknown), unread=tuple(known[len(chosen) :]))
+    read = _whole(connection, user.n, kept, chosen)
+    newest = {key: (numbers[-READ:], times[-READ:]) for key, (numbers, times) in read.items()}
+    return unread.with_more(chosen, newest)
 
 
 def completed(connection: Connection, found: Said, places: Numbers) -> Said:
-    """Of those places and what stands beside them alone, with what common terms say there."""
-    around = found.places.with_neighbours(places)
-    found = found.only(around)
+    """With what common terms say at those places, which are in order."""
+    numbers = np.sort(found.places.n[places])
     short = [term for term in found.unread if term.episodes <= KEPT]
     long = [term for term in found.unread if term.episodes > KEPT]
     read = _whole(connection, found.owner_n, found.kept, short) if short else {}
     if long:
-        read |= _of_some(connection, found.owner_n, long, found.places.n[around].tolist())
-    return found.with_more((*short, *long), read)
+        read |= _of_some(connection, found.owner_n, long, numbers.tolist())
+    return found.with_more(found.unread, read, numbers)
 
 
 def _choosing(weighed: Sequence[Term]) -> tuple[Term, ...]:

@@ -146,8 +146,11 @@ class Places:
 
     @cached_property
     def window_words(self) -> Numbers:
-        """The length of each with its neighbours."""
-        return self.words + _taken(self.words, self.before) + _taken(self.words, self.after)
+        """The length of each with its neighbours, two on each side."""
+        total = self.words.copy()
+        for step in (self.before, self.after):
+            total += _taken(self.words, step) + _taken(self.words, _taken(step, step, NOWHERE))
+        return total
 
     @cached_property
     def roles(self) -> frozenset[int]:
@@ -162,12 +165,18 @@ class Places:
     def mean_window_words(self) -> float:
         return max(1.0, float(self.window_words.mean())) if len(self) else 1.0
 
-    def with_neighbours(self, places: Numbers) -> Numbers:
-        """Those places and what stands beside them, in order, each once."""
-        found = np.unique(np.concatenate((places, self.before[places], self.after[places])))
-        return found[found >= 0]
+    def with_neighbours(self, places: Numbers, distance: int = 1) -> Numbers:
+        """Those places and what stands at most so far beside them, in order, each once."""
+        there = np.zeros(len(self) + 1, dtype=bool)  # the last one for NOWHERE
+        there[places] = True
+        for step in (self.before, self.after):
+            beside = places
+            for _ in range(distance):
+                beside = step[beside[beside >= 0]]
+                there[beside] = True
+        return np.flatnonzero(there[:-1])
 
 
-def _taken(values: Numbers, places: Numbers) -> Numbers:
-    """The values at those places; 0 for NOWHERE."""
-    return np.where(places >= 0, values[places], 0)
+def _taken(values: Numbers, places: Numbers, nothing: int = 0) -> Numbers:
+    """The values at those places; `nothing` for NOWHERE."""
+    return np.where(places >= 0, values[places], nothing)

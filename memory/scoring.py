@@ -46,7 +46,7 @@ class Weights(Value):
     session: float = 2.0
     speaker: float = 1.5
     person: float = 1.0
-    time: float = 1.0
+    time: float = 2.0
     facts: float = 0.5
 
 
@@ -111,8 +111,17 @@ class Scored:
     evidence: float = 0.0
 
 
-def scored(looked: Looked, weights: Weights, calibrated: Calibration) -> Scored:
-    """The candidates, best first, ties by what they have by themselves, then by place."""
+SURE: Final = 0.5
+"""How sure it is that what is of the time answers a query that asks for nothing else."""
+
+
+def scored(
+    looked: Looked, weights: Weights, calibrated: Calibration, *, alone: str | None = None
+) -> Scored:
+    """The candidates, best first, ties by what they have by themselves, then by place.
+
+    A candidate with the whole of the part `alone` answers the query, whatever it says.
+    """
     if not len(looked.at):
         return Scored(looked.at, np.zeros(0))
     near = _relative(looked.near, calibrated.nothing)
@@ -129,19 +138,20 @@ def scored(looked: Looked, weights: Weights, calibrated: Calibration) -> Scored:
         "facts": looked.facts,
     }
     total = np.sum([getattr(weights, name) * parts[name] for name in PARTS], axis=0)
-    alone = parts["words"] + parts["meaning"]
-    order = np.lexsort((looked.at, -np.round(alone, 9), -np.round(total, 9)))
+    by_itself = parts["words"] + parts["meaning"]
+    order = np.lexsort((looked.at, -np.round(by_itself, 9), -np.round(total, 9)))
     best = float(total[order[0]])
     meaning = calibrated(np.nan_to_num(looked.cosines, nan=-1.0))
     covered = looked.said.covered
     own = 1.0 - (1.0 - 0.5 * meaning) * (1.0 - parts["words"] * np.sqrt(covered))
     evidence = 0.5 * meaning + 0.5 * parts["words"] * np.clip((covered - 0.3) / 0.4, 0.0, 1.0)
+    sure = SURE if alone and parts[alone].max() >= 1.0 else 0.0
     return Scored(
         looked.at[order],
         total[order] / best if best > 0 else total[order],
         {name: part[order] for name, part in parts.items()},
-        float(own.max()),
-        float(evidence.max()),
+        max(sure, float(own.max())),
+        max(sure, float(evidence.max())),
     )
 
 

@@ -147,8 +147,9 @@ class _Rows:
         new = {n: data for n, data in vectors.items() if n not in self.of}
         needed = len(self.of) + len(new)
         if needed > len(self.matrix):
-            more = np.zeros((needed // 2 + 64, self.matrix.shape[1]), dtype=np.float32)
-            self.matrix = np.concatenate((self.matrix, more))
+            grown = np.zeros((needed + needed // 4, self.matrix.shape[1]), dtype=np.float32)
+            grown[: len(self.matrix)] = self.matrix
+            self.matrix = grown
         for n, data in new.items():
             at = len(self.of)
             self.matrix[at] = np.frombuffer(data, dtype="<f4")
