@@ -16,6 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -26,6 +27,8 @@ from memory.shelf import Kept, Postings
 
 K1: Final = 1.2
 B: Final = 0.75
+B_WINDOW: Final = 0.9
+"""Windows of five differ less in what they are about than in how long they are."""
 
 
 class Wanted(NamedTuple):
@@ -92,31 +95,33 @@ class Said:
 
     owner_n: int
     kept: Kept
+    places: Places
     terms: tuple[Term, ...] = ()
     unread: tuple[Term, ...] = ()
     rows: Numbers = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
 
-    @property
-    def places(self) -> Places:
-        return self.kept.places
-
     def with_more(
         self, terms: Sequence[Term], postings: Mapping[int, Postings], among: Numbers | None = None
     ) -> Said:
-        """With the postings of terms, of all episodes or only of those with these numbers."""
-        index = {term.key: at for at, term in enumerate(self.terms)}
-        made = [self.rows]
-        for term in terms:
-            numbers, times = postings[term.key]
-            if among is not None and len(numbers):
-                found = np.minimum(np.searchsorted(numbers, among), len(numbers) - 1)
-                chosen = found[numbers[found] == among]
-                numbers, times = numbers[chosen], times[chosen]
-            places = self.places.at(numbers)
-            rows = np.empty((len(numbers), 3), dtype=np.int64)
-            rows[:, 0], rows[:, 1], rows[:, 2] = index[term.key], places, times
-            made.append(rows[places >= 0])
-        return replace(self, rows=np.concatenate(made))
+        """With the postings of terms, everywhere or only at these places."""
+        found = [(self._index[term.key], *postings[term.key]) for term in terms]
+        if not found:
+            return self
+        rows = np.empty((sum(len(times) for _, _, times in found), 3), dtype=np.int64)
+        rows[:, 0] = np.repeat([at for at, _, _ in found], [len(times) for _, _, times in found])
+        rows[:, 1] = self.places.of_ordinals(np.concatenate([each for _, each, _ in found]))
+        rows[:, 2] = np.concatenate([times for _, _, times in found])
+        if among is None:
+            chosen = rows[:, 1] >= 0
+        else:
+            wanted = np.zeros(len(self.places) + 1, dtype=bool)  # the last one for NOWHERE
+            wanted[among] = True
+            chosen = wanted[rows[:, 1]]
+        return replace(self, rows=np.concatenate((self.rows, rows[chosen])))
+
+    @property
+    def _index(self) -> dict[int, int]:
+        return {term.key: at for at, term in enumerate(self.terms)}
 
     def best(self, k: int, among: Numbers | None = None) -> Numbers:
         """The `k` best places (of these) by their own words, > 0, ties by place, in that order."""
@@ -137,7 +142,7 @@ class Said:
 
     def _own(self, at: Numbers) -> Floats:
         term, here, times = self._inside(self.rows, at)
-        length = _length(self.places.words[at], self.places.mean_words)[here]
+        length = _length(self.places.words[at], self.places.mean_words, B)[here]
         return self._by_group(term, here, self._weights[term] * times / (times + length), len(at))
 
     def _window(self, at: Numbers) -> Floats:
@@ -151,7 +156,7 @@ class Said:
         said = np.bincount(term * width + here, times)
         keys = np.flatnonzero(said)
         (term, here), times = np.divmod(keys, width), said[keys]
-        length = _length(places.window_words[at], places.mean_window_words)[here]
+        length = _length(places.window_words[at], places.mean_window_words, B_WINDOW)[here]
         return self._by_group(term, here, self._weights[term] * times / (times + length), len(at))
 
     def _covered(self, at: Numbers) -> Floats:
@@ -197,8 +202,8 @@ class Said:
         return np.array([term.weight for term in self.terms])
 
 
-def _length(words: Numbers, average: float) -> Floats:
-    return np.asarray(K1 * (1 - B + B * words / average), dtype=np.float64)
+def _length(words: Numbers, average: float, b: float) -> Floats:
+    return np.asarray(K1 * (1 - b + b * words / average), dtype=np.float64)
 
 
 def _moved(rows: Numbers, to: Numbers) -> Numbers:
@@ -206,6 +211,12 @@ def _moved(rows: Numbers, to: Numbers) -> Numbers:
     moved = rows.copy()
     moved[:, 1] = to[rows[:, 1]]
     return moved[moved[:, 1] >= 0]
+
+
+def term_key(term: str) -> int:
+    """A term as a number: 64 bits of its hash."""
+    hashed = blake2b(term.encode(), digest_size=8).digest()
+    return int.from_bytes(hashed, "big", signed=True)
 
 
 def rarest_first(terms: Sequence[Term]) -> list[Term]:

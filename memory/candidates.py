@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from memory import filters, lexical, recall
 from memory.bm25 import Said
 from memory.filters import Accepts
 from memory.journal.episode_tables import episode_vectors, episodes
+from memory.journal.statements import among, compiled
 from memory.models import Episode
 from memory.places import Floats, Numbers, Places
 from memory.recall import RecallPolicy
@@ -27,18 +28,21 @@ from memory.scoring import Calibration, Looked, Scored, cosines, scored
 from memory.shelf import Vectors
 from memory.when import When
 
-_SLICE: Final = 1_000
-
-_BY_ID = select(episodes.c.id, episodes.c.n).where(
-    episodes.c.owner_n == bindparam("owner_n"), episodes.c.id.in_(bindparam("ids", expanding=True))
+_BY_ID = compiled(
+    lambda dialect: select(episodes.c.id, episodes.c.n).where(
+        episodes.c.owner_n == bindparam("owner_n"), among(episodes.c.id, "ids", dialect)
+    )
 )
-_BY_MESSAGE = select(episodes.c.message_id, episodes.c.n).where(
-    episodes.c.owner_n == bindparam("owner_n"),
-    episodes.c.message_id.in_(bindparam("ids", expanding=True)),
+_BY_MESSAGE = compiled(
+    lambda dialect: select(episodes.c.message_id, episodes.c.n).where(
+        episodes.c.owner_n == bindparam("owner_n"), among(episodes.c.message_id, "ids", dialect)
+    )
 )
-_VECTORS = select(episode_vectors.c.n, episode_vectors.c.vector).where(
-    episode_vectors.c.n.in_(bindparam("numbers", expanding=True)),
-    episode_vectors.c.space == bindparam("space"),
+_VECTORS = compiled(
+    lambda dialect: select(episode_vectors.c.n, episode_vectors.c.vector).where(
+        among(episode_vectors.c.n, "numbers", dialect),
+        episode_vectors.c.space == bindparam("space"),
+    )
 )
 
 
@@ -157,7 +161,7 @@ def look_at(connection: Connection, said: Said, asked: Asked) -> Looked:
     beside all these."""
     places = said.places
     nearest = said.kept.numbers(asked.nearest, partial(_by_id, connection, said.owner_n))
-    learnt = _numbers(connection, _BY_MESSAGE, said.owner_n, list(asked.sources))
+    learnt = _learnt(connection, said.owner_n, asked)
     of_facts = places.at([n for _, n in learnt])
     chosen = np.concatenate(
         (said.best(asked.each), places.at(nearest), of_facts, _of_the_time(said, asked))
@@ -202,18 +206,17 @@ def _of_the_time(said: Said, asked: Asked) -> Numbers:
     return said.best(OF_A_TIME, among=every)
 
 
-def _numbers(
-    connection: Connection, statement: Any, owner_n: int, ids: Sequence[str]
-) -> list[tuple[str, int]]:
-    return [
-        (row[0], row[1])
-        for part in store.slices(ids, _SLICE)
-        for row in connection.execute(statement, {"owner_n": owner_n, "ids": part})
-    ]
+def _learnt(connection: Connection, owner_n: int, asked: Asked) -> list[tuple[str, int]]:
+    """The messages that facts were learnt from, and the numbers of their episodes."""
+    if not asked.sources:
+        return []
+    given = {"owner_n": owner_n, "ids": list(asked.sources)}
+    return [(row[0], row[1]) for row in _BY_MESSAGE(connection).rows(connection, given)]
 
 
 def _by_id(connection: Connection, owner_n: int, ids: Sequence[str]) -> dict[str, int]:
-    return dict(_numbers(connection, _BY_ID, owner_n, ids))
+    given = {"owner_n": owner_n, "ids": list(ids)}
+    return {row[0]: row[1] for row in _BY_ID(connection).rows(connection, given)}
 
 
 def _vectors(
@@ -224,11 +227,8 @@ def _vectors(
         return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
 
     def read(numbers: Sequence[int]) -> dict[int, bytes]:
-        return {
-            row[0]: row[1]
-            for part in store.slices(numbers, _SLICE)
-            for row in connection.execute(_VECTORS, {"numbers": part, "space": asked.space})
-        }
+        given = {"numbers": list(numbers), "space": asked.space}
+        return {row[0]: row[1] for row in _VECTORS(connection).rows(connection, given)}
 
     numbers = said.places.n[wanted].tolist()
     found, matrix = said.kept.vectors(numbers, asked.space, len(asked.vector), read)

@@ -3,6 +3,7 @@
     embed the query ─ ask the index of vectors ─┐
     read what the episodes say of its words ────┼─ look at the candidates, score them, read the best
     facts about whom it is about ───────────────┘
+                                                        have the first of them reranked, if wanted
 
 The first three go at the same time. Which store is asked, and for how much, is decided here; what
 the answers are worth is decided by `scoring` and `recall`, which are pure. A store that does not
@@ -20,7 +21,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from memory import candidates, lexical, recall
+from memory import candidates, lexical, recall, rerank
+from memory.asking import Query
 from memory.bm25 import Said
 from memory.candidates import Asked, Found, Shown
 from memory.embedding import Embedder, usable
@@ -76,7 +78,7 @@ class EpisodeSearch:
         try:
             vector, missing = await or_named(_embed_query(parts.embedder, query))
             asked = Asked(
-                k=wish.k,
+                k=parts.reranking.reach(wish.k) if parts.reranking else wish.k,
                 each=each,
                 policy=parts.policy,
                 calibrated=parts.policy.meaning(query),
@@ -107,17 +109,16 @@ class EpisodeSearch:
                 nearest, silent = await self._nearest(vector, each)
             asked = replace(asked, each=each, nearest=nearest)
             found = await self._find(said, asked)
-        ranked, dropped = recall.ranked(
+        ranked = partial(
+            recall.ranked,
             found.scored,
             found.episodes,
             query=query,
-            k=found.k,
             now=wish.now,
             policy=parts.policy,
         )
-        return Recall(
-            items=tuple(ranked), dropped=tuple(dropped), unavailable=all_named(missing, silent)
-        )
+        best = await rerank.best(query, ranked, found.k - asked.k + wish.k, parts.reranking)
+        return best.model_copy(update={"unavailable": all_named(missing, silent)})
 
     async def _said(self, query: str) -> Said | None:
         parts = self._parts
@@ -126,7 +127,7 @@ class EpisodeSearch:
                 lexical.said,
                 shelf=parts.lexical.shelf,
                 scope=self._scope,
-                wanted=lexical.query(query),
+                query=Query.of(query),
             )
         )
 

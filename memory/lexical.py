@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
-from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from memory.bm25 import Said, Term, Wanted, rarest_first
+from memory.asking import Query
+from memory.bm25 import Said, Term, rarest_first, term_key
 from memory.errors import InvalidInput
 from memory.journal import Journal
 from memory.journal.database import insert_into
@@ -34,10 +34,11 @@ from memory.journal.episode_tables import (
 )
 from memory.journal.events import to_text
 from memory.journal.schema import owner_of
+from memory.journal.statements import among, compiled
 from memory.models import Scope
 from memory.places import Numbers, Row
-from memory.shelf import Asked, Kept, Postings, Shelf
-from memory.text import only_asking, terms
+from memory.shelf import Asked, Postings, Shelf, split
+from memory.text import terms
 
 T = TypeVar("T")
 Terms = Counter[int]
@@ -81,13 +82,6 @@ class Posting(NamedTuple):
         return self.terms.total()
 
 
-def query(text: str) -> tuple[Wanted, ...]:
-    """The terms that a query asks for, each once, in order."""
-    asking = set(map(_key, only_asking(text)))
-    keys = list(dict.fromkeys(map(_key, terms(text))))[:_LOOKED_UP]
-    return tuple(Wanted(key, group, asks=key in asking) for group, key in enumerate(keys))
-
-
 class LexicalIndex:
     """Search by words in one user's episodes."""
 
@@ -101,15 +95,13 @@ class LexicalIndex:
         """
         if k < 1:
             raise InvalidInput(f"k is {k}; at least 1 is wanted")
-        wanted = query(text)
-        if not wanted:
+        query = Query.of(text)
+        if not query.wanted:
             return []
-        return await self._journal.query(lambda c: self._search(c, scope, wanted, k))
+        return await self._journal.query(lambda c: self._search(c, scope, query, k))
 
-    def _search(
-        self, connection: Connection, scope: Scope, wanted: Sequence[Wanted], k: int
-    ) -> list[Hit]:
-        found = said(connection, self.shelf, scope, wanted)
+    def _search(self, connection: Connection, scope: Scope, query: Query, k: int) -> list[Hit]:
+        found = said(connection, self.shelf, scope, query)
         if found is None:
             return []
         if found.unread:
@@ -121,15 +113,16 @@ class LexicalIndex:
         scored = dict(zip(numbers, own[chosen].tolist(), strict=True))
         hits = [
             Hit(row.id, scored[row.n])
-            for part in _slices(list(scored), _LOOKED_UP)
-            for row in connection.execute(_IDS, {"owner_n": found.owner_n, "numbers": part})
+            for row in _IDS(connection).rows(
+                connection, {"owner_n": found.owner_n, "numbers": numbers}
+            )
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:k]
 
 
 def counted(text: str) -> Terms:
     """The terms of a text as the index takes them."""
-    return Counter(map(_key, terms(text)))
+    return Counter(map(term_key, terms(text)))
 
 
 def index(connection: Connection, owner_n: int, found: Sequence[Posting]) -> None:
@@ -194,71 +187,80 @@ def _count(connection: Connection, owner_n: int, found: Sequence[Posting], sign:
     )
 
 
-def _key(term: str) -> int:
-    """A term as a number: 64 bits of its hash."""
-    hashed = blake2b(term.encode(), digest_size=8).digest()
-    return int.from_bytes(hashed, "big", signed=True)
-
-
 # --- searching ---------------------------------------------------------------------------------
 
-_USER = select(episode_owners.c.n, episode_owners.c.active, episode_owners.c.edition).where(
-    episode_owners.c.owner == bindparam("owner")
+_USER = compiled(
+    lambda _: select(episode_owners.c.n, episode_owners.c.active, episode_owners.c.edition).where(
+        episode_owners.c.owner == bindparam("owner")
+    )
 )
-_FREQUENCIES = select(posted_terms.c.term, posted_terms.c.episodes).where(
-    posted_terms.c.owner_n == bindparam("owner_n"),
-    posted_terms.c.term.in_(bindparam("terms", expanding=True)),
+_FREQUENCIES = compiled(
+    lambda dialect: select(posted_terms.c.term, posted_terms.c.episodes).where(
+        posted_terms.c.owner_n == bindparam("owner_n"), among(posted_terms.c.term, "terms", dialect)
+    )
 )
-_EPISODES = select(*(episodes.c[name] for name in Row._fields)).where(
-    episodes.c.owner_n == bindparam("owner_n"),
-    episodes.c.n > bindparam("after"),
-    episodes.c.archived.is_(False),
+_EPISODES = compiled(
+    lambda _: select(
+        *(episodes.c[name] for name in Row._fields[:-1]), func.length(episodes.c.text)
+    ).where(
+        episodes.c.owner_n == bindparam("owner_n"),
+        episodes.c.n > bindparam("after"),
+        episodes.c.archived.is_(False),
+    )
 )
-_POSTINGS = select(postings.c.term, postings.c.n, postings.c.times).where(
-    postings.c.owner_n == bindparam("owner_n"),
-    postings.c.term.in_(bindparam("terms", expanding=True)),
+_POSTINGS = compiled(
+    lambda dialect: select(postings.c.term, postings.c.n, postings.c.times).where(
+        postings.c.owner_n == bindparam("owner_n"),
+        among(postings.c.term, "terms", dialect),
+        postings.c.n > bindparam("after"),
+    )
 )
-_NEWER = _POSTINGS.where(postings.c.n > bindparam("after"))
-_OF_NUMBERS = _POSTINGS.where(postings.c.n.in_(bindparam("numbers", expanding=True)))
-_IDS = select(episodes.c.n, episodes.c.id).where(
-    episodes.c.owner_n == bindparam("owner_n"),
-    episodes.c.n.in_(bindparam("numbers", expanding=True)),
+_OF_NUMBERS = compiled(
+    lambda dialect: select(postings.c.term, postings.c.n, postings.c.times).where(
+        postings.c.owner_n == bindparam("owner_n"),
+        among(postings.c.term, "terms", dialect),
+        among(postings.c.n, "numbers", dialect),
+    )
+)
+_IDS = compiled(
+    lambda dialect: select(episodes.c.n, episodes.c.id).where(
+        episodes.c.owner_n == bindparam("owner_n"), among(episodes.c.n, "numbers", dialect)
+    )
 )
 
 
-def said(
-    connection: Connection, shelf: Shelf, scope: Scope, wanted: Sequence[Wanted]
-) -> Said | None:
-    """What of a query the user's episodes say; None for a user without any."""
-    row = connection.execute(_USER, {"owner": owner_of(scope)}).one_or_none()
-    if row is None or not row.active:
+def said(connection: Connection, shelf: Shelf, scope: Scope, query: Query) -> Said | None:
+    """What of the query the user's episodes say; None for a user without any."""
+    rows = _USER(connection).rows(connection, {"owner": owner_of(scope)})
+    if not rows or not rows[0].active:
         return None
-    user = Asked(*row)
+    user = Asked(*rows[0])
     kept = shelf.of(user, partial(_rows, connection, user.n))
-    if not wanted:
-        return Said(user.n, kept)
-    keys = [each.key for each in wanted]
-    found = connection.execute(_FREQUENCIES, {"owner_n": user.n, "terms": keys})
+    places = kept.places
+    wanted = query.without_names(places)
+    given = {"owner_n": user.n, "terms": [each.key for each in wanted]}
+    found = _FREQUENCIES(connection).rows(connection, given) if wanted else []
     saying = {row.term: row.episodes for row in found if row.episodes > 0}
     asked = [Term(each, saying.get(each.key, 0), user.active) for each in wanted]
     known = rarest_first([term for term in asked if term.episodes])[:LONGEST_QUERY]
-    unknown = [term for term in asked if not (term.episodes or term.wanted.near)][:LONGEST_QUERY]
+    unknown = [term for term in asked if not term.episodes][:LONGEST_QUERY]
     chosen = _choosing(known)
-    unread = Said(user.n, kept, terms=(*known, *unknown), unread=tuple(known[len(chosen) :]))
-    read = _whole(connection, user.n, kept, chosen)
-    newest = {key: (numbers[-READ:], times[-READ:]) for key, (numbers, times) in read.items()}
+    unread = Said(
+        user.n, kept, places, terms=(*known, *unknown), unread=tuple(known[len(chosen) :])
+    )
+    read = _whole(connection, unread, chosen)
+    newest = {key: (which[-READ:], times[-READ:]) for key, (which, times) in read.items()}
     return unread.with_more(chosen, newest)
 
 
 def completed(connection: Connection, found: Said, places: Numbers) -> Said:
-    """With what common terms say at those places, which are in order."""
-    numbers = np.sort(found.places.n[places])
+    """With what common terms say at those places."""
     short = [term for term in found.unread if term.episodes <= KEPT]
     long = [term for term in found.unread if term.episodes > KEPT]
-    read = _whole(connection, found.owner_n, found.kept, short) if short else {}
+    read = _whole(connection, found, short) if short else {}
     if long:
-        read |= _of_some(connection, found.owner_n, long, numbers.tolist())
-    return found.with_more(found.unread, read, numbers)
+        read |= _of_some(connection, found, long, places)
+    return found.with_more(found.unread, read, places)
 
 
 def _choosing(weighed: Sequence[Term]) -> tuple[Term, ...]:
@@ -275,38 +277,31 @@ def _rows(connection: Connection, owner_n: int, after: int) -> list[Row]:
     given = {"owner_n": owner_n, "after": after}
     return [
         Row(*row)._replace(speaker=to_text(row.speaker))
-        for row in connection.execute(_EPISODES, given)
+        for row in _EPISODES(connection).rows(connection, given)
     ]
 
 
-def _whole(
-    connection: Connection, owner_n: int, kept: Kept, terms: Sequence[Term]
-) -> dict[int, Postings]:
-    """All postings of the terms; those of the first from the newest on, where they are too many."""
+def _whole(connection: Connection, found: Said, terms: Sequence[Term]) -> dict[int, Postings]:
+    """All postings of the terms."""
 
     def read(keys: Sequence[int], after: int) -> Sequence[Any]:
-        given = {"owner_n": owner_n, "terms": list(keys)}
-        if after:
-            return connection.execute(_NEWER, {**given, "after": after}).all()
-        return connection.execute(_POSTINGS, given).all()
+        given = {"owner_n": found.owner_n, "terms": list(keys), "after": after}
+        return _POSTINGS(connection).rows(connection, given)
 
-    return kept.postings({term.key: term.episodes for term in terms}, read)
+    return found.kept.postings(found.places, {term.key: term.episodes for term in terms}, read)
 
 
 def _of_some(
-    connection: Connection, owner_n: int, terms: Sequence[Term], numbers: Sequence[int]
+    connection: Connection, found: Said, terms: Sequence[Term], places: Numbers
 ) -> dict[int, Postings]:
-    """The postings of the terms in episodes with those numbers."""
-    given: dict[str, Any] = {"owner_n": owner_n, "terms": [term.key for term in terms]}
-    rows = [
-        tuple(row)
-        for part in _slices(numbers, _LOOKED_UP)
-        for row in connection.execute(_OF_NUMBERS, {**given, "numbers": part})
-    ]
-    read = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    read = read[np.argsort(read[:, 1], kind="stable")]
-    of = {term.key: read[read[:, 0] == term.key] for term in terms}
-    return {key: (own[:, 1], own[:, 2]) for key, own in of.items()}
+    """The postings of the terms at those places."""
+    given = {
+        "owner_n": found.owner_n,
+        "terms": [term.key for term in terms],
+        "numbers": found.places.n[places].tolist(),
+    }
+    rows = _OF_NUMBERS(connection).rows(connection, given)
+    return split(found.places, given["terms"], rows)
 
 
 def _slices(rows: Sequence[T], size: int = _SLICE) -> Iterator[Sequence[T]]:

@@ -29,7 +29,8 @@ _ROLES = tuple(Role)
 
 
 class Row(NamedTuple):
-    """An episode as its place is found: `n` is its number in the journal, `words` its length."""
+    """An episode as its place is found: `n` is its number in the journal, `words` its length in
+    terms and `size` in bytes."""
 
     n: int
     session: str
@@ -39,6 +40,7 @@ class Row(NamedTuple):
     role: str
     speaker: str
     event_time: int
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,11 @@ class Places:
     role: Numbers
     speaker: Numbers
     time: Numbers
+    size: Numbers
 
     @classmethod
     def of(cls, rows: Iterable[Row], edition: int) -> Places:
-        return cls(edition, (), (), *(np.zeros(0, dtype=np.int64) for _ in range(8))).with_more(
+        return cls(edition, (), (), *(np.zeros(0, dtype=np.int64) for _ in range(9))).with_more(
             rows
         )
 
@@ -82,12 +85,13 @@ class Places:
                 _ROLES.index(Role(row.role)),
                 speakers.setdefault(row.speaker, len(speakers)),
                 row.event_time,
+                row.size,
             )
             for row in rows
         ]
         if not added and len(self.n):
             return self
-        new = np.array(added, dtype=np.int64).reshape(len(added), 8).T
+        new = np.array(added, dtype=np.int64).reshape(len(added), 9).T
         columns = [np.concatenate(pair) for pair in zip(self._columns, new, strict=True)]
         order = np.lexsort((columns[3], columns[2], columns[1]))
         ordered = (column[order] for column in columns)
@@ -97,7 +101,7 @@ class Places:
     def _columns(self) -> Sequence[Numbers]:
         return (
             *(self.n, self.session, self.seq, self.part),
-            *(self.words, self.role, self.speaker, self.time),
+            *(self.words, self.role, self.speaker, self.time, self.size),
         )
 
     def __len__(self) -> int:
@@ -108,14 +112,33 @@ class Places:
         """The highest number; 0 without any."""
         return int(self._numbers[-1]) if len(self) else 0
 
-    def at(self, numbers: Any) -> Numbers:
-        """The places of episodes by their numbers; NOWHERE for those that are not there."""
+    def ordinals(self, numbers: Any) -> Numbers:
+        """Where episodes come in the order of their numbers; NOWHERE for those that are not there.
+
+        More episodes come after those that are there: an ordinal stays what it is.
+        """
         wanted = np.asarray(numbers, dtype=np.int64)
         if not len(self):
             return np.full(len(wanted), NOWHERE, dtype=np.int64)
         found = np.minimum(np.searchsorted(self._numbers, wanted), len(self) - 1)
-        places: Numbers = np.where(self._numbers[found] == wanted, self._by_number[found], NOWHERE)
-        return places
+        return np.where(self._numbers[found] == wanted, found, NOWHERE)
+
+    def of_ordinals(self, ordinals: Numbers) -> Numbers:
+        """The places of ordinals; NOWHERE for those of later episodes."""
+        inside = ordinals < len(self)
+        found = np.full(len(ordinals), NOWHERE, dtype=np.int64)
+        found[inside] = self._by_number[ordinals[inside]]
+        return found
+
+    def newest_of(self, ordinals: Numbers) -> int:
+        """The highest number of those with these ordinals, which are in order; 0 without any."""
+        inside = ordinals[ordinals < len(self)]
+        return int(self._numbers[inside[-1]]) if len(inside) else 0
+
+    def at(self, numbers: Any) -> Numbers:
+        """The places of episodes by their numbers; NOWHERE for those that are not there."""
+        found = self.ordinals(numbers)
+        return np.where(found >= 0, self.of_ordinals(np.maximum(found, 0)), NOWHERE)
 
     @cached_property
     def _by_number(self) -> Numbers:

@@ -46,7 +46,7 @@ EXCERPT: Final = 160
 """Characters of a near miss that are kept to recognise it by."""
 
 _MINILM: Final = Calibration(low=0.2, high=0.6)
-_E5: Final = Calibration(low=0.85, high=0.915, nothing=0.78)
+_E5: Final = Calibration(low=0.85, high=0.915)
 
 
 class RecallPolicy(Value):
@@ -91,8 +91,8 @@ class RecallPolicy(Value):
 _CALIBRATIONS: Final = (
     ("minilm", _MINILM),
     ("text embedding 3", Calibration(low=0.2, high=0.6)),
-    ("ada 002", Calibration(low=0.75, high=0.9, nothing=0.7)),
-    ("bge", Calibration(low=0.5, high=0.75, nothing=0.4)),
+    ("ada 002", Calibration(low=0.75, high=0.9)),
+    ("bge", Calibration(low=0.5, high=0.75)),
     ("e5", _E5),
 )
 """By words of the embedder's name. MiniLM and E5 are measured; the others are what is commonly

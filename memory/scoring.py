@@ -30,6 +30,8 @@ from memory.places import NOWHERE, Floats, Numbers, Places
 
 Vectors = NDArray[np.float32]
 
+LONG: Final = 300
+"""Bytes of an episode that says enough by itself."""
 PARTS: Final = (
     *("words", "meaning", "words_near", "meaning_near"),
     *("session", "speaker", "person", "time", "facts"),
@@ -44,22 +46,17 @@ class Weights(Value):
     words_near: float = 1.0
     meaning_near: float = 1.0
     session: float = 2.0
-    speaker: float = 1.5
+    speaker: float = 1.2
     person: float = 1.0
     time: float = 2.0
     facts: float = 0.5
 
 
 class Calibration(Value):
-    """What an embedder's cosines mean: `low` and below is unrelated, `high` and above the same.
-
-    `nothing` is what two texts reach that have nothing to do with each other: where an order by
-    cosine begins.
-    """
+    """What an embedder's cosines mean: `low` and below is unrelated, `high` and above the same."""
 
     low: float
     high: float
-    nothing: float = 0.0
 
     def __call__(self, cosine: Floats) -> Floats:
         return np.clip((cosine - self.low) / (self.high - self.low), 0.0, 1.0)
@@ -124,11 +121,12 @@ def scored(
     """
     if not len(looked.at):
         return Scored(looked.at, np.zeros(0))
-    near = _relative(looked.near, calibrated.nothing)
+    low = _least(looked)
+    near = _relative(looked.near, low)
     words_near = _share(looked.said.window)
     parts = {
         "words": _share(looked.said.own),
-        "meaning": _relative(looked.cosines, calibrated.nothing),
+        "meaning": _relative(looked.cosines, low),
         "words_near": words_near,
         "meaning_near": near,
         "session": _best_of_session((words_near, near), looked.places.session[looked.at]),
@@ -160,10 +158,16 @@ def _share(scores: Floats) -> Floats:
     return scores / most if most > 0 else scores
 
 
-def _relative(cosines: Floats, nothing: float) -> Floats:
-    """From `nothing` (0) to the best (1); 0 where there is none."""
-    above = np.clip(np.nan_to_num(cosines, nan=-1.0) - nothing, 0.0, None)
-    return _share(above)
+def _least(looked: Looked) -> float:
+    """The least cosine of the candidates, of their own or their windows'; 0 where there is none."""
+    known = np.concatenate((looked.cosines, looked.near))
+    known = known[~np.isnan(known)]
+    return float(known.min()) if len(known) else 0.0
+
+
+def _relative(cosines: Floats, low: float) -> Floats:
+    """From `low` (0) to the best (1); 0 where there is none."""
+    return _share(np.nan_to_num(cosines - low, nan=0.0))
 
 
 def _best_of_session(parts: tuple[Floats, ...], session: Numbers) -> Floats:
@@ -199,4 +203,4 @@ def cosines(
     around = rows[here] + rows[row_of(places.before[at])] + rows[row_of(places.after[at])]
     length = np.linalg.norm(around, axis=1)
     near = np.where(length > 0, (around @ query) / np.where(length > 0, length, 1.0), np.nan)
-    return own, near
+    return own, np.where(places.size[at] > LONG, own, near)

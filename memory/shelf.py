@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.places import Numbers, Places, Row
+from memory.places import NOWHERE, Numbers, Places, Row
 
 ROOM: Final = 256 << 20
 """Bytes kept in all, about."""
@@ -24,7 +24,7 @@ _OF_A_PLACE: Final = 120
 
 Vectors = NDArray[np.float32]
 Postings = tuple[Numbers, Numbers]
-"""Numbers of the episodes that say a term, in order, and how often each says it."""
+"""Ordinals (`Places.ordinals`) of the episodes that say a term, in order, and how often each."""
 
 
 class Asked(NamedTuple):
@@ -60,25 +60,27 @@ class Kept:
             self._postings.clear()
 
     def postings(
-        self, wanted: Mapping[int, int], read: Callable[[Sequence[int], int], Sequence[_Posting]]
+        self,
+        places: Places,
+        wanted: Mapping[int, int],
+        read: Callable[[Sequence[int], int], Sequence[Sequence[Any]]],
     ) -> dict[int, Postings]:
         """The postings of terms of which so many episodes say each; read where they are not here.
 
-        `read` gives those of these terms with numbers above one, in any order.
+        `read` gives term, number and times of those of these terms with numbers above one.
         """
         found = {key: known for key in wanted if (known := self._postings.get(key)) is not None}
-        grown = {key: found[key][0] for key in found if len(found[key][0]) < wanted[key]}
         missing = [key for key in wanted if key not in found]
-        for keys, after in (
-            (missing, 0),
-            (list(grown), min(map(_last, grown.values()), default=0)),
-        ):
-            if keys:
-                rows = np.array([tuple(row) for row in read(keys, after)], dtype=np.int64)
-                for key in keys:
-                    found[key] = _with_more(found.get(key), rows.reshape(-1, 3), key)
+        grown = [key for key in found if len(found[key][0]) < wanted[key]]
+        if missing:
+            found |= split(places, missing, read(missing, 0))
+        if grown:
+            seen = min(places.newest_of(found[key][0]) for key in grown)
+            more = split(places, grown, read(grown, seen))
+            found |= {key: _joined(found[key], more[key]) for key in grown}
         with self._lock:
-            self._postings.update({key: found[key] for key in (*missing, *grown)})
+            if self.places.edition == places.edition:
+                self._postings.update({key: found[key] for key in (*missing, *grown)})
         return found
 
     def numbers(
@@ -119,21 +121,26 @@ class Kept:
         return _OF_A_PLACE * len(self.places) + postings + vectors + 200 * len(self._numbers)
 
 
-_Posting = Sequence[int]
-"""A term, the number of an episode, and how often it says it."""
+def split(
+    places: Places, keys: Sequence[int], rows: Sequence[Sequence[Any]]
+) -> dict[int, Postings]:
+    """Rows of term, number and times as the postings of each term."""
+    read = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, 3)
+    read[:, 1] = places.ordinals(read[:, 1])
+    read = read[read[:, 1] >= 0]
+    read = read[np.lexsort((read[:, 1], read[:, 0]))]
+    wanted = np.array(keys, dtype=np.int64)
+    starts = np.searchsorted(read[:, 0], wanted)
+    ends = np.searchsorted(read[:, 0], wanted, side="right")
+    return {
+        key: (read[start:end, 1].copy(), read[start:end, 2].copy())
+        for key, start, end in zip(keys, starts.tolist(), ends.tolist(), strict=True)
+    }
 
 
-def _last(numbers: Numbers) -> int:
-    return int(numbers[-1]) if len(numbers) else 0
-
-
-def _with_more(known: Postings | None, rows: Numbers, key: int) -> Postings:
-    own = rows[rows[:, 0] == key]
-    own = own[np.argsort(own[:, 1], kind="stable")]
-    if known is None:
-        return own[:, 1], own[:, 2]
-    own = own[own[:, 1] > _last(known[0])]
-    return np.append(known[0], own[:, 1]), np.append(known[1], own[:, 2])
+def _joined(known: Postings, more: Postings) -> Postings:
+    newer = more[0] > (known[0][-1] if len(known[0]) else NOWHERE)
+    return np.append(known[0], more[0][newer]), np.append(known[1], more[1][newer])
 
 
 class _Rows:

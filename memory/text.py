@@ -175,7 +175,10 @@ def only_asking(query: str) -> set[str]:
 
 
 _ASKING = re.compile(
-    "为什么|怎么样?|什么时候|什么|怎样|如何|哪里|哪儿|哪个|哪些|多少|有没有|是不是|能不能|会不会|请问"
+    "为什么|怎么样?|什么时候|什么|怎样|如何|哪里|哪儿|哪[一二三两几]?个?|哪些|多少|几|有没有|是不是|"
+    r"能不能|会不会|请问|\b(?:how (?:many|much|long|often)|(?:what|which) (?:kind|type|sort)|many|much|"
+    r"kind|type|sort|total|different|ever|currently)\b",
+    re.IGNORECASE,
 )
 _SHORT = 500
 """Characters of a text whose terms are remembered: facts and questions come again and again."""

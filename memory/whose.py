@@ -22,15 +22,22 @@ def said_by(query: str) -> Callable[[Places, Numbers], Floats]:
 
     0 for all when there is one speaker, or the query names none, or all of them: it tells nothing.
     """
-    asked = " ".join(_WORD.findall(query.casefold()))
 
     def part(places: Places, at: Numbers) -> Floats:
-        named = [number for number, name in enumerate(places.speakers) if _names(asked, name)]
-        if not named or len(named) == len(places.speakers):
+        them = named(query, places)
+        if not them or len(them) == len(places.speakers):
             return np.zeros(len(at))
-        return np.isin(places.speaker[at], named).astype(np.float64)
+        return np.isin(places.speaker[at], them).astype(np.float64)
 
     return part
+
+
+def named(query: str, places: Places) -> list[int]:
+    """The numbers of the speakers whom a query names; none where there is only one."""
+    if len(places.speakers) < 2:
+        return []
+    asked = " ".join(_WORD.findall(query.casefold()))
+    return [number for number, name in enumerate(places.speakers) if _names(asked, name)]
 
 
 def _names(asked: str, speaker: str) -> bool:

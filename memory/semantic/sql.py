@@ -11,42 +11,35 @@ there is. Writes of one owner take turns, because an assertion reads before it w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, Self
+from typing import Any
 
 from sqlalchemy import (
-    ARRAY,
     BigInteger,
     Column,
     ColumnElement,
     Connection,
-    Dialect,
     Index,
     PrimaryKeyConstraint,
-    Row,
-    Select,
     Table,
     Text,
-    any_,
     bindparam,
     delete,
     exists,
-    func,
-    make_url,
     not_,
     or_,
     select,
     update,
 )
 
-from memory.codec import encode
 from memory.errors import Corrupt, TierUnavailable
 from memory.journal import Journal
 from memory.journal.database import insert_into
 from memory.journal.schema import bytes_column, metadata, moment_column, owner_column, owner_of
+from memory.journal.statements import Statement, among
 from memory.models import Assertion, Fact, Health, Scope
 from memory.semantic import names
 from memory.semantic.base import (
@@ -351,53 +344,6 @@ def fill_names(connection: Connection) -> None:
 
 # --- reading -------------------------------------------------------------------------------------
 
-# What comes with every question is compiled once and run as text: SQLAlchemy's own work on a
-# statement, above all on long lists of values, takes longer than the database's.
-
-_DIALECTS: Final[Mapping[str, Dialect]] = {
-    "sqlite": make_url("sqlite+pysqlite://").get_dialect()(),
-    "postgresql": make_url("postgresql+asyncpg://").get_dialect()(),
-}
-_LISTS: Final = frozenset({"keys", "own", "predicates", "forms", "subjects"})
-"""Values that are lists of texts: to SQLite they go as JSON, to PostgreSQL as an array."""
-
-
-class _Statement(NamedTuple):
-    """A statement as the driver takes it, and the names of its values in their order."""
-
-    text: str
-    order: tuple[str, ...]
-    given: Mapping[str, Any]
-    as_json: bool
-
-    @classmethod
-    def of(cls, query: Select[Any], dialect: str) -> Self:
-        compiled = query.compile(
-            dialect=_DIALECTS[dialect], compile_kwargs={"render_postcompile": True}
-        )
-        return cls(
-            str(compiled),
-            tuple(compiled.positiontup or ()),
-            dict(compiled.params),
-            dialect == "sqlite",
-        )
-
-    def rows(self, connection: Connection, values: Mapping[str, Any]) -> Sequence[Row[Any]]:
-        ready = {**self.given, **values}
-        for name in _LISTS.intersection(values):
-            texts = list(values[name])
-            ready[name] = encode(texts).decode() if self.as_json else texts
-        return connection.exec_driver_sql(
-            self.text, tuple(ready[name] for name in self.order)
-        ).all()
-
-
-def _among(column: ColumnElement[str], name: str, dialect: str) -> ColumnElement[bool]:
-    """Whether the column is one of the texts that are given as `name`."""
-    if dialect == "sqlite":
-        return column.in_(select(func.json_each(bindparam(name)).table_valued("value").c.value))
-    return column == any_(bindparam(name, type_=ARRAY(Text)))
-
 
 def _answers(connection: Connection, owner: bytes, question: Wanted) -> list[Fact]:
     values = {"owner": owner, **question._asdict()}
@@ -412,22 +358,22 @@ _SELF = names.key(names.SELF)
 
 
 @lru_cache(maxsize=128)
-def _query(asked: frozenset[str], dialect: str) -> _Statement:
+def _query(asked: frozenset[str], dialect: str) -> Statement:
     """One statement for each shape of a question: to build one takes longer than to run it."""
     conditions: list[ColumnElement[bool]] = [_facts.owner == bindparam("owner")]
     order: list[ColumnElement[Any]] = [_facts.valid_from.desc(), _facts.id.asc()]
     if "keys" in asked:
         named = or_(
-            _among(_facts.subject_key, "keys", dialect), _among(_facts.object_key, "keys", dialect)
+            among(_facts.subject_key, "keys", dialect), among(_facts.object_key, "keys", dialect)
         )
         if "own" in asked:
-            of_user = (_facts.subject_key == _SELF) & _among(_facts.predicate_key, "own", dialect)
+            of_user = (_facts.subject_key == _SELF) & among(_facts.predicate_key, "own", dialect)
             conditions.append(or_(named, of_user))
             order.insert(0, named.desc())
         else:
             conditions.append(named)
     if "predicates" in asked:
-        conditions.append(_among(_facts.predicate_key, "predicates", dialect))
+        conditions.append(among(_facts.predicate_key, "predicates", dialect))
     if "predicate" in asked:
         conditions.append(_facts.predicate_key == bindparam("predicate"))
     if "true_at" in asked:
@@ -441,7 +387,7 @@ def _query(asked: frozenset[str], dialect: str) -> _Statement:
     if "believed_still" in asked:
         conditions.append(_facts.unlearnt_at.is_(None))
     query = select(*_COLUMNS).where(*conditions).order_by(*order)
-    return _Statement.of(query.limit(bindparam("limit")) if "limit" in asked else query, dialect)
+    return Statement.of(query.limit(bindparam("limit")) if "limit" in asked else query, dialect)
 
 
 def _in_force(moment: str, start: str, end: str) -> ColumnElement[bool]:
@@ -450,28 +396,28 @@ def _in_force(moment: str, start: str, end: str) -> ColumnElement[bool]:
 
 
 @lru_cache
-def _named_so(dialect: str) -> _Statement:
+def _named_so(dialect: str) -> Statement:
     """The keys of the names that have one of these forms."""
     named = names_table.c
-    return _Statement.of(
+    return Statement.of(
         select(named.name_key).where(
-            named.owner == bindparam("owner"), _among(named.form, "forms", dialect)
+            named.owner == bindparam("owner"), among(named.form, "forms", dialect)
         ),
         dialect,
     )
 
 
 @lru_cache
-def _pins(dialect: str) -> _Statement:
+def _pins(dialect: str) -> Statement:
     pins = pins_table.c
-    return _Statement.of(
+    return Statement.of(
         select(pins.subject_key, pins.predicate_key).where(pins.owner == bindparam("owner")),
         dialect,
     )
 
 
 @lru_cache
-def _pinned(dialect: str) -> _Statement:
+def _pinned(dialect: str) -> Statement:
     """What is pinned. Subjects and predicates are named although the rest implies them: they are
     what the index needs."""
     pins = pins_table.c
@@ -479,12 +425,12 @@ def _pinned(dialect: str) -> _Statement:
         select(*_COLUMNS)
         .where(
             _facts.owner == bindparam("owner"),
-            _among(_facts.subject_key, "subjects", dialect),
-            _among(_facts.predicate_key, "predicates", dialect),
+            among(_facts.subject_key, "subjects", dialect),
+            among(_facts.predicate_key, "predicates", dialect),
             _in_force("true_at", "valid_from", "valid_to"),
             _facts.unlearnt_at.is_(None),
             or_(
-                (_facts.subject_key == _SELF) & _among(_facts.predicate_key, "own", dialect),
+                (_facts.subject_key == _SELF) & among(_facts.predicate_key, "own", dialect),
                 exists().where(
                     pins.owner == _facts.owner,
                     pins.subject_key == _facts.subject_key,
@@ -496,7 +442,7 @@ def _pinned(dialect: str) -> _Statement:
         .order_by(_facts.valid_from.desc(), _facts.id)
         .limit(bindparam("limit"))
     )
-    return _Statement.of(query, dialect)
+    return Statement.of(query, dialect)
 
 
 def _read(owner: bytes, rows: Iterable[Any]) -> Iterator[Fact]:
