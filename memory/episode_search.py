@@ -3,11 +3,11 @@
     embed the query ─ ask the index of vectors ─┐
     read what the episodes say of its words ────┼─ look at the candidates, score them, read the best
     facts about whom it is about ───────────────┘
-                                                        have the first of them reranked, if wanted
 
 The first three go at the same time. Which store is asked, and for how much, is decided here; what
-the answers are worth is decided by `scoring` and `recall`, which are pure. A store that does not
-answer is named in what comes back; only the journal has to.
+the answers are worth is decided by `scoring` and `recall`, which are pure. Where there is a
+reranker, it looks at the best of them again (`rerank`). A store that does not answer is named in
+what comes back; only the journal has to.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@
     ├── Conflict                       somebody else changed what this write was based on
     │   └── AlreadyRunning             the job or lease is held by another process
     ├── EmbeddingFailed                the embedder raised or returned unusable vectors
+    ├── RerankFailed                   the reranker was late, failed, or gave no scores
     ├── RedactionFailed                the caller's redact function failed; nothing was written
     ├── LLMError                       a language model gave nothing that can be used
     │   ├── LLMUnavailable             no answer: timeout, connection, rate limit, server error
@@ -99,6 +100,10 @@ class AlreadyRunning(Conflict):
 
 class EmbeddingFailed(AgentMemoryError):
     """The embedder raised, or returned vectors that cannot be used."""
+
+
+class RerankFailed(AgentMemoryError):
+    """The reranker was late, failed, or gave what are no scores. The order stays as it was."""
 
 
 class RedactionFailed(AgentMemoryError):

@@ -82,6 +82,7 @@ from memory.projections import (
 )
 from memory.recall import RecallPolicy
 from memory.redact import Redact
+from memory.rerank import Reranker
 from memory.search import Known, Search, all_named, nothing_known, or_named
 from memory.semantic.base import pin_of
 from memory.semantic.entities import REMEMBERED
@@ -137,13 +138,14 @@ class Memory:
         redact: Redact | None = None,
         context: ContextPolicy | None = None,
         recall: RecallPolicy | None = None,
+        reranker: Reranker | None = None,
         clock: Clock = utc_now,
     ) -> AsyncIterator[Memory]:
         """Open the memory in `folder` (else TRIMEM_HOME, else the user's data folder), or at the
-        URLs that the settings give. An `embedder` or `llm` of your own is left open when this
-        closes; the model is waited for as long as `llm_timeout` says. `context` says how contexts
-        are shared out, where `build_context` is not told; `recall` how what is found is scored, in
-        the place of what the embedder's name says.
+        URLs that the settings give. An `embedder`, `llm` or `reranker` of your own is left open
+        when this closes; they are waited for as long as `llm_timeout` and `rerank_timeout` say.
+        `context` says how contexts are shared out, where `build_context` is not told; `recall` how
+        what is found is scored, in the place of what the embedder's name says.
 
         `redact` is asked about every text before it is stored, after the usual secrets are
         masked (unless the settings say not to); a Redactor stands in the place of both.
@@ -159,6 +161,7 @@ class Memory:
             redact=redact,
             context=context,
             recall=recall,
+            reranker=reranker,
         )
         async with open_parts(folder, settings or Settings(), own) as parts:
             yield cls(parts)
@@ -300,7 +303,8 @@ class UserMemory:
         )
         wish = Wish(k, now, accepts, facts=partial(_ranked_facts, knowing))
         episodes, facts = await asyncio.gather(self._episodes(query, wish), knowing)
-        return _merged(episodes, facts.together, (*warnings, *await self._other_spaces()))
+        warnings = (*warnings, *episodes.warnings, *await self._other_spaces())
+        return _merged(episodes, facts.together, warnings)
 
     async def facts(
         self,
@@ -631,7 +635,7 @@ class Session:
         (window, no_window), episodes, facts, previous = await asyncio.gather(
             reading, user._episodes(asked, wish), knowing, self._previous()
         )
-        warnings = (*_not_caught_up(behind), *await user._other_spaces())
+        warnings = (*_not_caught_up(behind), *episodes.warnings, *await user._other_spaces())
         context = assemble(
             ContextParts(
                 system=system,

@@ -38,6 +38,7 @@ from memory.projections import (
 )
 from memory.recall import RecallPolicy
 from memory.redact import Redact, Redactor
+from memory.rerank import Reranker, Reranking, RerankPolicy, open_reranker
 from memory.retelling import Retelling
 from memory.semantic import SemanticMemory, open_semantic
 from memory.semantic.predicates import Registry
@@ -71,6 +72,7 @@ class Own:
     redact: Redact | None = None
     context: ContextPolicy | None = None
     recall: RecallPolicy | None = None
+    reranker: Reranker | None = None
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ class Parts:
     snapshots: Snapshots
     context: ContextPolicy
     """How contexts are shared out, where a call does not say."""
+    reranking: Reranking | None = None
+    """Looks again at the best of what was found; None without a reranker."""
     recent: Recent = field(default_factory=Recent)
     """Contexts that were built here, for the next ones of their sessions."""
     compactor: Compactor | None = None
@@ -185,6 +189,7 @@ async def _opened(
     opening = asyncio.create_task(_embedder(stack, settings, own.embedder))
     speaking = asyncio.create_task(_llm(stack, settings, own.llm))
     stack.push_async_callback(_cancel, [opening, speaking])
+    reranking = _reranking(stack, settings, own.reranker)
     urls = await _store_urls(stack, folder, settings)
     counter = TokenCounter(settings.model, tokenizer_dir=settings.tokenizer_dir)
     stack.push_async_callback(_cancel, [asyncio.create_task(asyncio.to_thread(counter.count, ""))])
@@ -225,6 +230,7 @@ async def _opened(
         semantic=semantic,
         snapshots=Snapshots(SnapshotStore(journal)),
         context=own.context or ContextPolicy(),
+        reranking=reranking,
     )
 
 
@@ -248,6 +254,20 @@ async def _embedder(stack: AsyncExitStack, settings: Settings, given: Embedder |
     opened = await open_embedder(settings)
     stack.push_async_callback(opened.close)
     return opened
+
+
+def _reranking(
+    stack: AsyncExitStack, settings: Settings, given: Reranker | None
+) -> Reranking | None:
+    reranker = given
+    if reranker is None and (reranker := open_reranker(settings)) is not None:
+        stack.push_async_callback(reranker.close)
+    if reranker is None:
+        return None
+    policy = RerankPolicy(
+        k=settings.rerank_k, timeout=settings.rerank_timeout, weight=settings.rerank_weight
+    )
+    return Reranking(reranker, policy)
 
 
 async def _llm(

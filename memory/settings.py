@@ -45,6 +45,15 @@ class Settings(BaseSettings):
     embedder_query_prefix: str = ""
     """What the model wants before a question, for example "query: ". Not for the default one."""
     embedder_document_prefix: str = ""
+    reranker: str | None = None
+    """What looks again at the best of a recall: sentence-transformers:FOLDER_OR_NAME, a
+    cross-encoder; None: nothing does. Needs the extra trimem[sentence-transformers]."""
+    rerank_k: int = Field(default=30, gt=0)
+    """Episodes that it looks at."""
+    rerank_timeout: timedelta = timedelta(seconds=1)
+    """The longest that it is waited for; then the order stays as it was, and a warning says so."""
+    rerank_weight: float = Field(default=0.5, ge=0.0, le=1.0)
+    """What it counts beside the score: 0 nothing, 1 everything."""
     llm: str | None = None
     """The language model for summaries and facts, VENDOR:MODEL, such as openai:gpt-4o-mini or
     anthropic:claude-haiku-4-5; None: they are made without one. Needs the extra trimem[llm]."""
