@@ -17,16 +17,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memory import candidates, lexical, recall, rerank
-from memory.asking import Query
+from memory.asking import Query, last_line
 from memory.bm25 import Said
 from memory.candidates import Asked, Found, Shown
 from memory.embedding import Embedder, usable
 from memory.embedding.base import embedded
+from memory.embedding.script import is_latin
 from memory.errors import EmbeddingFailed, IndexLost
 from memory.filters import Accepts
 from memory.journal.schema import owner_of
@@ -167,9 +169,23 @@ def _sources(facts: Sequence[Recalled]) -> Mapping[str, float]:
     return found
 
 
+LAST_LINE: Final = 0.4
+"""What the last line of a dialogue counts in the vector of the whole."""
+
+
 async def _embed_query(embedder: Embedder, query: str) -> NDArray[np.float32]:
-    vectors = await embedded(embedder, [plain(query)], role="query")
-    if problem := usable(vectors, 1, embedder.dims)[0]:
+    """The direction of the query; of a dialogue, drawn towards what was said last."""
+    last = last_line(query)
+    texts = [query] if last is None or is_latin(last) != is_latin(query) else [query, last]
+    vectors = await embedded(embedder, [plain(text) for text in texts], role="query")
+    problem, *of_last = usable(vectors, len(texts), embedder.dims)
+    if problem:
         raise EmbeddingFailed(f"the question has no vector: {problem}")
-    vector: NDArray[np.float32] = vectors[0] / np.linalg.norm(vectors[0])
-    return vector.astype(np.float32)
+    vector = _direction(vectors[0])
+    if of_last == [None]:
+        vector = _direction((1 - LAST_LINE) * vector + LAST_LINE * _direction(vectors[1]))
+    return vector
+
+
+def _direction(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    return (vector / np.linalg.norm(vector)).astype(np.float32)
