@@ -184,18 +184,19 @@ def _candidates(
 ) -> list[_Candidate]:
     """The episodes with their scores, best first; what is equal stays in the order of `scored`."""
     wanted = literals(query)
-    parts = {name: part.tolist() for name, part in scored.parts.items()}
+    at = sorted(episodes)
+    columns = [np.round(part[at], 4).tolist() for part in scored.parts.values()]
     candidates = []
-    for at, episode in sorted(episodes.items()):
+    for place, *parts in zip(at, *columns, strict=True):
+        episode = episodes[place]
         found = tuple(each for each in wanted if _says(episode.text, each))
         of_age = _of_age(episode, now, policy)
-        relevance = float(strength[at]) / (1.0 - LITERAL_BAND) * _left(of_age, policy)
+        relevance = float(strength[place]) / (1.0 - LITERAL_BAND) * _left(of_age, policy)
         score = (1.0 - LITERAL_BAND) * relevance
         if found:
             share = len(found) / len(wanted)
             score = (1.0 - LITERAL_BAND) + LITERAL_BAND * (0.5 * share + 0.5 * relevance)
-        own = {name: round(part[at], 4) for name, part in parts.items()}
-        own |= {name: round(part, 4) for name, part in of_age.items()}
+        own = {**dict(zip(scored.parts, parts, strict=True)), **of_age}
         own["literal"] = 1.0 if found else 0.0
         candidates.append(_Candidate(episode, round(score, 4), own, found))
     candidates.sort(key=lambda each: -each.score)
@@ -207,23 +208,19 @@ def _of_age(episode: Episode, now: datetime, policy: RecallPolicy) -> dict[str, 
     return {
         "recency": _fresh(episode.event_time, now, policy.half_life),
         "access": _fresh(used, now, policy.half_life) if used else 0.0,
-        "importance": episode.importance,
+        "importance": round(episode.importance, 4),
     }
 
 
 def _fresh(moment: datetime, now: datetime, half_life: timedelta) -> float:
     """1 for what is of now, 0.5 after a half-life; never above 1."""
-    return float(0.5 ** (max(timedelta(0), now - moment) / half_life))
+    return round(float(0.5 ** (max(timedelta(0), now - moment) / half_life)), 4)
 
 
 def _left(parts: Mapping[str, float], policy: RecallPolicy) -> float:
     """What is left of a score by age, use and importance."""
-    weights = {
-        "recency": policy.recency,
-        "access": policy.access,
-        "importance": policy.importance,
-    }
-    return max(0.0, 1.0 - sum(weight * (1.0 - parts[name]) for name, weight in weights.items()))
+    lost = policy.recency * (1.0 - parts["recency"]) + policy.access * (1.0 - parts["access"])
+    return max(0.0, 1.0 - lost - policy.importance * (1.0 - parts["importance"]))
 
 
 # --- words -------------------------------------------------------------------------------------
@@ -401,8 +398,8 @@ def _recalled(each: _Candidate) -> Recalled:
 def _why(each: _Candidate) -> str:
     if each.literals:
         return f"has {each.literals[0]!r}"
-    strongest = max(_REASONS, key=lambda name: each.parts.get(name, 0.0))
-    return _REASONS[strongest]
+    most = max(map(each.parts.__getitem__, _REASONS))
+    return next(reason for name, reason in _REASONS.items() if each.parts[name] == most)
 
 
 _REASONS: Final = {
