@@ -87,7 +87,7 @@ class Places:
                 row.event_time,
                 row.size,
             )
-            for row in rows
+            for row in sorted(rows)  # sessions are numbered as they were first heard of
         ]
         if not added and len(self.n):
             return self

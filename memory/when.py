@@ -41,7 +41,9 @@ class When:
         rest = query
         for span in found:
             rest = rest.replace(span.text, " ")
-        return cls(found, alone=not set(terms(rest)) - only_asking(rest) - _HAPPENED)
+        # Pairs of characters say what the characters do, and reach from one word into the next.
+        asked = {term for term in terms(rest) if len(term) != 2 or is_latin(term)}
+        return cls(found, alone=not asked - only_asking(rest) - _HAPPENED)
 
     def __call__(self, places: Places, at: Numbers) -> Floats:
         """1 inside a span, and fading outside: fast before it, slowly after."""

@@ -15,6 +15,8 @@ SHORTEST: Final = 2
 """Characters of a name by which a speaker is known, at least."""
 _ROLES: Final = frozenset(role.value for role in Role)
 _WORD: Final = re.compile(r"\w+")
+_UNSPACED: Final = re.compile("[\u0e00-\u0edf\u1000-\u109f\u1780-\u17df\u3005-\u9fff\uac00-\ud7a3]")
+"""Scripts without spaces between words, and Hangul, whose words have endings."""
 
 
 def said_by(query: str) -> Callable[[Places, Numbers], Floats]:
@@ -49,9 +51,9 @@ def _names(asked: str, speaker: str) -> bool:
 
 
 def _has(asked: str, name: str) -> bool:
-    if name.isascii():
-        return f" {name} " in f" {asked} "
-    return name in asked  # scripts without spaces between words
+    if _UNSPACED.search(name):
+        return name in asked
+    return f" {name} " in f" {asked} "
 
 
 def said_by_us(query: str) -> Callable[[Places, Numbers], Floats]:
