@@ -19,6 +19,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
+    exists,
     func,
     insert,
     or_,
@@ -28,6 +29,7 @@ from sqlalchemy import (
 
 from memory import lexical
 from memory.codec import decode, digest, encode
+from memory.episodes import searched, searched_text
 from memory.errors import Corrupt
 from memory.journal.database import insert_into
 from memory.journal.episode_tables import (
@@ -39,6 +41,7 @@ from memory.journal.episode_tables import (
     owner_spaces,
 )
 from memory.journal.events import to_bytes, to_text
+from memory.journal.schema import meta
 from memory.lexical import Posting
 from memory.models import Episode, Role
 from memory.text import LEXICON
@@ -61,10 +64,10 @@ class Owner(NamedTuple):
 
 
 class Known(NamedTuple):
-    """An episode that is stored: its number, its vector's space if it has one, and its fate."""
+    """An episode that is stored: its number, whether it has a vector in a space, and its fate."""
 
     n: int
-    space: int | None
+    is_embedded: bool
     archived: bool
 
 
@@ -117,6 +120,20 @@ def made_owner(connection: Connection, owner: bytes) -> Owner:
 
 def _owner(row: Any) -> Owner:
     return Owner(row.n, row.owner, row.active, bool(row.has_own_collection))
+
+
+_WHEREABOUTS = (
+    select(meta.c.value, *_OWNER_COLUMNS)
+    .select_from(meta)
+    .outerjoin(episode_owners, episode_owners.c.owner == bindparam("owner"))
+    .where(meta.c.key == bindparam("key"))
+)
+
+
+def whereabouts(connection: Connection, key: str, owner: bytes) -> tuple[bytes, Owner | None]:
+    """The small value under `key`, and the user, in one go."""
+    row = connection.execute(_WHEREABOUTS, {"key": key, "owner": owner}).one()
+    return row.value, None if row.n is None else _owner(row)
 
 
 def move_to_own_collection(connection: Connection, owner_n: int) -> None:
@@ -176,7 +193,10 @@ def _count_vectors(connection: Connection, owner_n: int, space: int, more: int) 
 
 _KNOWN = (
     select(episodes.c.id, episodes.c.n, episode_vectors.c.space, episodes.c.archived)
-    .outerjoin(episode_vectors, episode_vectors.c.n == episodes.c.n)
+    .outerjoin(
+        episode_vectors,
+        and_(episode_vectors.c.n == episodes.c.n, episode_vectors.c.space == bindparam("of_space")),
+    )
     .where(
         episodes.c.owner_n == bindparam("owner_n"),
         episodes.c.id.in_(bindparam("ids", expanding=True)),
@@ -184,12 +204,12 @@ _KNOWN = (
 )
 
 
-def known(connection: Connection, owner_n: int, ids: Sequence[str]) -> dict[str, Known]:
+def known(connection: Connection, owner_n: int, ids: Sequence[str], space: int) -> dict[str, Known]:
     """Those of the ids that the user has."""
     return {
-        row.id: Known(row.n, row.space, bool(row.archived))
+        row.id: Known(row.n, row.space is not None, bool(row.archived))
         for part in slices(ids, _SLICE)
-        for row in connection.execute(_KNOWN, {"owner_n": owner_n, "ids": part})
+        for row in connection.execute(_KNOWN, {"owner_n": owner_n, "ids": part, "of_space": space})
     }
 
 
@@ -197,14 +217,14 @@ def add(
     connection: Connection, owner_n: int, found: Sequence[tuple[New, lexical.Terms]], space: int
 ) -> None:
     """Stores episodes that are not there yet, with their vectors (in `space`) and postings."""
-    stored = known(connection, owner_n, [new.episode.id for new, _ in found])
+    stored = known(connection, owner_n, [new.episode.id for new, _ in found], space)
     fresh = {new.episode.id: (new, terms) for new, terms in found if new.episode.id not in stored}
     if not fresh:
         return
     connection.execute(
         insert(episodes), [_columns(owner_n, new.episode, terms) for new, terms in fresh.values()]
     )
-    numbers = {id_: row.n for id_, row in known(connection, owner_n, list(fresh)).items()}
+    numbers = {id_: row.n for id_, row in known(connection, owner_n, list(fresh), space).items()}
     put_vectors(
         connection,
         owner_n,
@@ -221,25 +241,29 @@ def add(
 def put_vectors(
     connection: Connection, owner_n: int, space: int, vectors: dict[int, Vector]
 ) -> None:
-    """The vectors of a user's episodes, in place of what was there."""
+    """The vectors of a user's episodes in a space, in place of those that were there."""
     if not vectors:
         return
+    before = 0
     for part in slices(list(vectors), _SLICE):
-        before = connection.execute(
-            select(episode_vectors.c.space, func.count())
-            .where(episode_vectors.c.n.in_(part))
-            .group_by(episode_vectors.c.space)
-        ).all()
-        for other, count in before:
-            _count_vectors(connection, owner_n, other, -count)
-        if before:
-            connection.execute(delete(episode_vectors).where(episode_vectors.c.n.in_(part)))
+        gone = connection.execute(
+            delete(episode_vectors).where(
+                episode_vectors.c.n.in_(part), episode_vectors.c.space == space
+            )
+        )
+        before += gone.rowcount
         connection.execute(
             insert(episode_vectors),
             [{"n": n, "space": space, "vector": to_vector_bytes(vectors[n])} for n in part],
         )
+    if len(vectors) > before:
+        _count_vectors(connection, owner_n, space, len(vectors) - before)
+
+
+def settle(connection: Connection, numbers: Sequence[int]) -> None:
+    """These need not be embedded again."""
+    for part in slices(numbers, _SLICE):
         connection.execute(delete(episode_flaws).where(episode_flaws.c.n.in_(part)))
-    _count_vectors(connection, owner_n, space, len(vectors))
 
 
 def note_flaws(connection: Connection, reasons: dict[int, str]) -> None:
@@ -276,7 +300,7 @@ def set_archived(
     ]
     for part in slices([n for n, _ in changed], _SLICE):
         connection.execute(update(episodes).where(episodes.c.n.in_(part)).values(archived=archived))
-    postings = [Posting.of(n, episode.text) for n, episode in changed]
+    postings = [Posting.of(n, searched_text(episode)) for n, episode in changed]
     if archived:
         lexical.unindex(connection, owner_n, postings)
     else:
@@ -449,7 +473,7 @@ def from_vector_bytes(data: bytes) -> Vector:
 
 
 class Unplaced(NamedTuple):
-    """An episode that has no vector in the current space."""
+    """An episode to be embedded: its number, whose it is, and what is embedded of it."""
 
     n: int
     owner_n: int
@@ -502,6 +526,21 @@ def placed_ids(connection: Connection, owner_numbers: Sequence[int], space: int)
     }
 
 
+def archived_among(connection: Connection, owner_n: int, ids: Sequence[str]) -> list[str]:
+    """Those of a user's episodes that are archived."""
+    return [
+        id_
+        for part in slices(ids, _SLICE)
+        for id_ in connection.scalars(
+            select(episodes.c.id).where(
+                episodes.c.owner_n == owner_n,
+                episodes.c.id.in_(part),
+                episodes.c.archived.is_(True),
+            )
+        )
+    ]
+
+
 def placed(
     connection: Connection, owner_n: int, space: int, *, after: int, limit: int
 ) -> list[Placed]:
@@ -522,53 +561,114 @@ def placed(
     return [Placed(row.n, row.id, row.owner, from_vector_bytes(row.vector)) for row in rows]
 
 
-_UNPLACED = (
-    select(
-        episodes.c.n,
-        episodes.c.owner_n,
-        episode_owners.c.owner,
-        episodes.c.id,
-        episodes.c.text,
-        episodes.c.archived,
-    )
-    .join(episode_owners, episode_owners.c.n == episodes.c.owner_n)
-    .outerjoin(episode_vectors, episode_vectors.c.n == episodes.c.n)
-)
+_SEARCHED = (episodes.c.text, episodes.c.role, episodes.c.speaker)
+"""The columns that `_searched` takes."""
 
 
-def elsewhere(connection: Connection, space: int, *, after: int, limit: int) -> list[Unplaced]:
-    """Episodes with a vector in another space, or with none, by number from `after` on."""
+def _searched(row: Any) -> str:
+    return searched(to_text(row.text), row.role, to_text(row.speaker))
+
+
+_UNPLACED = select(
+    episodes.c.n,
+    episodes.c.owner_n,
+    episode_owners.c.owner,
+    episodes.c.id,
+    *_SEARCHED,
+    episodes.c.archived,
+).join(episode_owners, episode_owners.c.n == episodes.c.owner_n)
+
+
+def unembedded(
+    connection: Connection, space: int, *, again: bool, after: int, limit: int
+) -> list[Unplaced]:
+    """Episodes without a vector in the space, by number from `after` on; with `again`, also those
+    that are to be embedded again."""
     return _unplaced(
         connection.execute(
-            _UNPLACED.where(
-                episodes.c.n > after,
-                or_(episode_vectors.c.n.is_(None), episode_vectors.c.space != space),
-            )
+            _UNPLACED.where(episodes.c.n > after, _is_unembedded(space, again))
             .order_by(episodes.c.n)
             .limit(limit)
         )
     )
 
 
-def count_elsewhere(connection: Connection, space: int) -> int:
-    """How many episodes `elsewhere` would give in all."""
-    return int(
-        connection.scalar(
-            select(func.count())
-            .select_from(episodes)
-            .outerjoin(episode_vectors, episode_vectors.c.n == episodes.c.n)
-            .where(or_(episode_vectors.c.n.is_(None), episode_vectors.c.space != space))
+def count_unembedded(connection: Connection, space: int, *, again: bool) -> int:
+    """How many episodes `unembedded` would give in all."""
+    wanted = select(func.count()).select_from(episodes).where(_is_unembedded(space, again))
+    return int(connection.scalar(wanted) or 0)
+
+
+def _is_unembedded(space: int, again: bool) -> ColumnElement[bool]:
+    has_none = ~_has_vector(episode_vectors.c.space == space)
+    return or_(has_none, episodes.c.n.in_(select(episode_flaws.c.n))) if again else has_none
+
+
+def _has_vector(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    return exists().where(episode_vectors.c.n == episodes.c.n, condition)
+
+
+def count_only_elsewhere(connection: Connection, owner_n: int, space: int) -> int:
+    """How many of a user's episodes have vectors, but none in this space."""
+    wanted = (
+        select(func.count())
+        .select_from(episodes)
+        .where(
+            episodes.c.owner_n == owner_n,
+            ~_has_vector(episode_vectors.c.space == space),
+            _has_vector(episode_vectors.c.space != space),
         )
-        or 0
     )
+    return int(connection.scalar(wanted) or 0)
+
+
+def drop_vectors(
+    connection: Connection, kept: Sequence[int], *, beside: int, after: int, limit: int
+) -> int | None:
+    """Drops vectors that are not in the spaces `kept`, of episodes that have one in `beside`, among
+    the next `limit` numbers after `after`. The last number; None when that was the end."""
+    numbers = connection.scalars(
+        select(episodes.c.n).where(episodes.c.n > after).order_by(episodes.c.n).limit(limit)
+    ).all()
+    if not numbers:
+        return None
+    other = episode_vectors.alias()
+    unneeded = and_(
+        episode_vectors.c.n > after,
+        episode_vectors.c.n <= numbers[-1],
+        episode_vectors.c.space.not_in(kept),
+        exists().where(other.c.n == episode_vectors.c.n, other.c.space == beside),
+    )
+    counts = connection.execute(
+        select(episodes.c.owner_n, episode_vectors.c.space, func.count())
+        .join(episodes, episodes.c.n == episode_vectors.c.n)
+        .where(unneeded)
+        .group_by(episodes.c.owner_n, episode_vectors.c.space)
+    ).all()
+    for owner_n, space, count in counts:
+        _count_vectors(connection, owner_n, space, -count)
+    if counts:
+        connection.execute(delete(episode_vectors).where(unneeded))
+    return int(numbers[-1])
 
 
 def flawed(connection: Connection, *, limit: int) -> list[Unplaced]:
-    """Episodes without a vector, those first that were tried least often."""
+    """Episodes that could not be embedded, those first that were tried least often."""
+    return _to_be_embedded(connection, episode_flaws.c.attempts > 0, limit)
+
+
+def outdated(connection: Connection, *, limit: int) -> list[Unplaced]:
+    """Episodes whose vectors were made by former rules."""
+    return _to_be_embedded(connection, episode_flaws.c.attempts == 0, limit)
+
+
+def _to_be_embedded(
+    connection: Connection, condition: ColumnElement[bool], limit: int
+) -> list[Unplaced]:
     return _unplaced(
         connection.execute(
             _UNPLACED.join(episode_flaws, episode_flaws.c.n == episodes.c.n)
-            .where(episode_vectors.c.n.is_(None))
+            .where(condition)
             .order_by(episode_flaws.c.attempts, episode_flaws.c.n)
             .limit(limit)
         )
@@ -576,12 +676,23 @@ def flawed(connection: Connection, *, limit: int) -> list[Unplaced]:
 
 
 def count_flawed(connection: Connection) -> int:
-    return int(connection.scalar(select(func.count()).select_from(episode_flaws)) or 0)
+    """How many episodes `flawed` would give in all."""
+    return _count_flaws(connection, episode_flaws.c.attempts > 0)
+
+
+def count_outdated(connection: Connection) -> int:
+    """How many episodes `outdated` would give in all."""
+    return _count_flaws(connection, episode_flaws.c.attempts == 0)
+
+
+def _count_flaws(connection: Connection, condition: ColumnElement[bool]) -> int:
+    wanted = select(func.count()).select_from(episode_flaws).where(condition)
+    return int(connection.scalar(wanted) or 0)
 
 
 def _unplaced(rows: Iterable[Any]) -> list[Unplaced]:
     return [
-        Unplaced(row.n, row.owner_n, row.owner, row.id, to_text(row.text), bool(row.archived))
+        Unplaced(row.n, row.owner_n, row.owner, row.id, _searched(row), bool(row.archived))
         for row in rows
     ]
 
@@ -593,18 +704,58 @@ def owners_with_other_lexicon(connection: Connection) -> list[Owner]:
 
 
 def reindex(connection: Connection, owner_n: int) -> None:
-    """A user's postings, made again from the texts."""
+    """A user's postings, made again from the texts; vectors that were made by rules as old as
+    theirs are outdated from now on."""
+    lexicon = connection.scalar(
+        select(episode_owners.c.lexicon).where(episode_owners.c.n == owner_n)
+    )
+    if lexicon is not None and lexicon < NAMES_SEARCHED:
+        _outdate_named(connection, owner_n)
     lexical.forget_all(connection, owner_n)
     rows = connection.execute(
-        select(episodes.c.n, episodes.c.text)
-        .where(episodes.c.owner_n == owner_n, episodes.c.archived.is_(False))
+        select(episodes.c.n, *_SEARCHED, episodes.c.words, episodes.c.archived)
+        .where(episodes.c.owner_n == owner_n)
         .order_by(episodes.c.n)
     ).all()
     for part in slices(rows, _SLICE):
-        lexical.index(connection, owner_n, [Posting.of(row.n, to_text(row.text)) for row in part])
+        made = [(row, Posting.of(row.n, _searched(row))) for row in part]
+        lexical.index(connection, owner_n, [each for row, each in made if not row.archived])
+        lengths = [
+            {"of_n": row.n, "words": each.words} for row, each in made if each.words != row.words
+        ]
+        if lengths:
+            connection.execute(
+                update(episodes)
+                .where(episodes.c.n == bindparam("of_n"))
+                .values(words=bindparam("words")),
+                lengths,
+            )
     connection.execute(
         update(episode_owners).where(episode_owners.c.n == owner_n).values(lexicon=LEXICON)
     )
+
+
+NAMES_SEARCHED = 2
+"""The LEXICON from which on the names of those who speak are embedded with what they say."""
+
+
+def _outdate_named(connection: Connection, owner_n: int) -> None:
+    """The user's episodes of whom the speaker has a name are to be embedded again."""
+    rows = connection.execute(
+        select(episodes.c.n, episodes.c.role, episodes.c.speaker).where(
+            episodes.c.owner_n == owner_n,
+            exists().where(episode_vectors.c.n == episodes.c.n),
+        )
+    )
+    named = [row.n for row in rows if to_text(row.speaker) != row.role]
+    if named:
+        connection.execute(
+            insert_into(connection, episode_flaws).on_conflict_do_nothing(),
+            [{"n": n, "reason": _OUTDATED, "attempts": 0} for n in named],
+        )
+
+
+_OUTDATED = to_bytes("its vector does not have the speaker's name")
 
 
 def slices(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -44,6 +44,20 @@ def split(message: RecordedMessage) -> Split:
     )
 
 
+def searched_text(episode: Episode) -> str:
+    """What the arms are given of an episode, to embed and to count: see `searched`."""
+    return searched(episode.text, episode.role.value, episode.speaker)
+
+
+def searched(text: str, role: str, speaker: str) -> str:
+    """A text with the name of who said it before it, where that is more than a role.
+
+    Who said something is half of what it says, and stands in no word of it. Change this only
+    together with `text.LEXICON`: postings and vectors are made of it.
+    """
+    return text if speaker == role else f"{speaker}: {text}"
+
+
 def _longest(text: str) -> int:
     """Characters of a piece: fewer when more than a third of the text is in an unspaced script."""
     sample = text[:3_000]

@@ -1,16 +1,17 @@
 """Episodic memory: what happened, word for word; rows in the journal, their vectors in Chroma.
 
-    trimem-NAMESPACE-SPACE-sNNN     vectors of the users whose digest falls on shard NNN
-    trimem-NAMESPACE-SPACE-uOWNER   vectors of one user with more than OWN_COLLECTION episodes
-
-NAMESPACE is drawn once for each journal, so that two journals can share a server; SPACE stands for
-the embedder, so that vectors of two embedders never meet. A filter on a collection costs in
+Collections are named after the journal, so that two journals can share a server, and after the
+embedder, so that vectors of two embedders never meet (`layout`). A filter on a collection costs in
 proportion to all that is in it, which is why there are shards, and why a large user is alone
 (docs/decisions/0009-vector-layout.md).
 
 The journal is written first: rows, vectors and postings in one transaction. Then the vectors go to
 Chroma, which can lose all of them, since `repair` and `rebuild` bring them back without embedding
 again. `remember` of a message that is there already only puts its vectors into Chroma again.
+
+Where vectors live can change while others read and write: whoever writes reads afterwards where
+they should be by now, and puts them there too; whoever reads asks for it beside the search, and
+searches again when it has changed. So a move may fill, flip one row, and clear.
 """
 
 from __future__ import annotations
@@ -18,26 +19,27 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, update
 
 from memory import episode_store as store
 from memory import lexical
-from memory.chroma import Chroma, Record
-from memory.codec import decode, digest, encode
+from memory.chroma import Chroma, Neighbour, Record
 from memory.embedding.base import Embedder, alike, embedded, usable
 from memory.episode_store import Known, New, Owner, Unplaced
-from memory.episodes import split
+from memory.episodes import searched_text, split
 from memory.errors import EmbeddingFailed, IndexLost, InvalidInput, TierUnavailable
 from memory.journal import Journal
 from memory.journal.database import insert_into
 from memory.journal.episode_tables import episodes
 from memory.journal.schema import meta, owner_of
+from memory.layout import Layout, Row, Shards, space_key
 from memory.lexical import Hit
 from memory.models import Episode, Health, RecordedMessage, Scope, Value
 from memory.text import plain
@@ -54,8 +56,14 @@ FEWEST_SOUGHT = 32
 """Neighbours asked of Chroma at least: an approximate index misses the nearest for a small k."""
 PAGE = 512
 """Episodes embedded, copied or placed at a time in repairs and rebuilds."""
+AHEAD = 64
+"""Episodes that are embedded together while those before them are stored."""
+RENEWED = 10_000
+"""Outdated vectors that one repair makes again, at most."""
 HOPELESS = 3
 """Texts that an embedder refuses one after the other before the rest is not tried any more."""
+
+MOST_SHARDS = 999
 
 SEEN = 10_000
 """Users of whom it is remembered where their vectors are."""
@@ -87,37 +95,17 @@ class Remembered(Value):
 
 
 class Repaired(Value):
-    """What a repair did: embeddings made up for and still missing, vectors put back into Chroma
-    and taken out, collections made anew, users whose postings were made again."""
+    """What a repair did: embeddings made up for, still missing, and still of former rules; vectors
+    put back into Chroma and taken out, collections made anew, users whose postings were made
+    again."""
 
     embedded: int = 0
     still_flawed: int = 0
+    outdated: int = 0
     put_back: int = 0
     taken_out: int = 0
     collections: int = 0
     reindexed: int = 0
-
-
-class _Layout(NamedTuple):
-    """Where vectors of the current embedder live."""
-
-    namespace: str
-    shards: int
-    space: int
-    space_key: str
-
-    @property
-    def prefix(self) -> str:
-        return f"trimem-{self.namespace}-"
-
-    @property
-    def space_prefix(self) -> str:
-        return f"{self.prefix}{self.space_key}-"
-
-    def collection(self, owner: bytes, *, own: bool) -> str:
-        if own:
-            return f"{self.space_prefix}u{owner.hex()}"
-        return f"{self.space_prefix}s{int.from_bytes(owner[:4], 'big') % self.shards:03d}"
 
 
 class EpisodicMemory:
@@ -135,7 +123,7 @@ class EpisodicMemory:
         self._chroma = chroma
         self._embedder = embedder
         self._shards = shards
-        self._known_layout: _Layout | None = None
+        self._known_layout: tuple[bytes, Layout] | None = None
         self._seen: dict[bytes, Owner] = {}
 
     # --- remembering ---------------------------------------------------------------------------
@@ -154,29 +142,63 @@ class EpisodicMemory:
         found = {one.id: one for _, parts in parted for one in parts.episodes}
         if not found:
             return Remembered(skipped=_skipped(parted))
-        known = await self._journal.query(lambda c: _known(c, owner, list(found)))
+        known = await self._journal.query(lambda c: _known(c, owner, list(found), layout.space))
         fresh = [episode for key, episode in found.items() if key not in known]
-        outcome = await self._embedded([episode.text for episode in fresh])
-        new = [
-            New(episode, *_vector_or_flaw(result))
-            for episode, result in zip(fresh, outcome.results, strict=True)
-        ]
-        user = await self._stored(owner, new, layout)
-        await self._place_remembered(owner, user, new, known, layout)
+        flawed: list[Flawed] = []
+        warnings: list[str] = []
+        silent: TierUnavailable | None = None
+        async with aclosing(self._embedded_ahead(fresh)) as parts:
+            async for new, more in parts:
+                user = await self._stored(owner, new, layout)
+                warnings += more
+                flawed += [
+                    Flawed(episode_id=one.episode.id, reason=one.flaw)
+                    for one in new
+                    if one.vector is None
+                ]
+                vectors = {one.episode.id: one.vector for one in new if one.vector is not None}
+                if silent is None:
+                    try:
+                        await self._place(owner, user, vectors, layout)
+                    except TierUnavailable as error:  # what comes after it is stored all the same
+                        silent = error
+        if silent is not None:
+            raise silent
+        await self._place_known(owner, user, known, layout)
         return Remembered(
             episodes=tuple(found),
             skipped=_skipped(parted),
-            flawed=tuple(
-                Flawed(episode_id=one.episode.id, reason=one.flaw)
-                for one in new
-                if one.vector is None
-            ),
-            warnings=outcome.warnings,
+            flawed=tuple(flawed),
+            warnings=tuple(dict.fromkeys(warnings)),
         )
 
-    async def _stored(self, owner: bytes, new: Sequence[New], layout: _Layout) -> Owner:
+    async def _embedded_ahead(
+        self, fresh: Sequence[Episode]
+    ) -> AsyncGenerator[tuple[list[New], tuple[str, ...]]]:
+        """The episodes with their vectors, AHEAD at a time, and warnings: at least once. While one
+        part is being stored, the next is being embedded."""
+        parts = list(store.slices(fresh, AHEAD)) or [()]
+        patience = _Patience()
+
+        def begun(part: Sequence[Episode]) -> asyncio.Task[_Outcome]:
+            texts = [searched_text(episode) for episode in part]
+            return asyncio.create_task(self._embedded(texts, patience))
+
+        embedding = begun(parts[0])
+        try:
+            for part, following in zip(parts, [*parts[1:], None], strict=True):
+                outcome = await embedding
+                if following is not None:
+                    embedding = begun(following)
+                pairs = zip(part, outcome.results, strict=True)
+                yield [New(one, *_vector_or_flaw(got)) for one, got in pairs], outcome.warnings
+        finally:
+            embedding.cancel()
+            await asyncio.gather(embedding, return_exceptions=True)
+
+    async def _stored(self, owner: bytes, new: Sequence[New], layout: Layout) -> Owner:
         rows = await asyncio.to_thread(
-            lambda: [(one, lexical.counted(one.episode.text)) for one in new]
+            lambda: [(one, lexical.counted(searched_text(one.episode))) for one in new]
         )
 
         def work(connection: Connection) -> Owner:
@@ -186,23 +208,16 @@ class EpisodicMemory:
 
         return await self._write(owner, work, durable=False)
 
-    async def _place_remembered(
-        self,
-        owner: bytes,
-        user: Owner,
-        new: Sequence[New],
-        known: Mapping[str, Known],
-        layout: _Layout,
+    async def _place_known(
+        self, owner: bytes, user: Owner, known: Mapping[str, Known], layout: Layout
     ) -> None:
-        vectors = {one.episode.id: one.vector for one in new if one.vector is not None}
-        before = [
-            key for key, one in known.items() if one.space == layout.space and not one.archived
-        ]
+        """Puts those that were there before into Chroma again, and moves a user who has grown."""
+        before = [key for key, one in known.items() if one.is_embedded and not one.archived]
         if before:
-            vectors |= await self._journal.query(
+            vectors = await self._journal.query(
                 lambda c: store.vectors_of(c, owner, before, layout.space)
             )
-        await self._place(owner, user, vectors, layout)
+            await self._place(owner, user, vectors, layout)
         if user.active > OWN_COLLECTION and not user.has_own_collection:
             await self._give_own_collection(owner, user.n, layout)
         elif known and user.has_own_collection:
@@ -211,23 +226,27 @@ class EpisodicMemory:
             await self._clear_shard(owner, layout)
 
     async def _place(
-        self, owner: bytes, user: Owner, vectors: Mapping[str, Vector], layout: _Layout
+        self, owner: bytes, user: Owner, vectors: Mapping[str, Vector], layout: Layout
     ) -> None:
         """Puts a user's vectors where they belong, also when that changes meanwhile.
 
-        Whoever moves the user flips the row first and then copies what is in the journal: either
-        these vectors are among it, or we see the flipped row after our own writing.
+        Whoever moves them says so in the journal first and then copies what is in it: either these
+        vectors are among it, or we see after our own writing that they belong elsewhere too.
         """
         if not vectors:
             return
         records = [Record(key, owner.hex(), vector) for key, vector in vectors.items()]
-        own = user.has_own_collection
-        await self._chroma.upsert(layout.collection(owner, own=own), records)
-        now = await self._journal.query(lambda c: store.owner_of(c, owner))
-        if now is not None and now.has_own_collection != own:
-            await self._chroma.upsert(layout.collection(owner, own=not own), records)
+        done: set[str] = set()
+        while wanted := [
+            name for name in layout.written(owner, own=user.has_own_collection) if name not in done
+        ]:
+            for name in wanted:
+                await self._chroma.upsert(name, records)
+                done.add(name)
+            layout, now = await self._whereabouts(owner)
+            user = now or user
 
-    async def _give_own_collection(self, owner: bytes, owner_n: int, layout: _Layout) -> None:
+    async def _give_own_collection(self, owner: bytes, owner_n: int, layout: Layout) -> None:
         """Copies a user's vectors to a collection of their own, flips, and clears the shard."""
         own = layout.collection(owner, own=True)
         copied = await self._copy(owner_n, own, layout, after=0)
@@ -235,10 +254,12 @@ class EpisodicMemory:
         await self._copy(owner_n, own, layout, after=copied)
         await self._clear_shard(owner, layout)
 
-    async def _clear_shard(self, owner: bytes, layout: _Layout) -> None:
-        await self._chroma.delete_user(layout.collection(owner, own=False), owner.hex())
+    async def _clear_shard(self, owner: bytes, layout: Layout) -> None:
+        layout, _ = await self._whereabouts(owner)
+        for name in layout.shards_of(owner):
+            await self._chroma.delete_user(name, owner.hex())
 
-    async def _copy(self, owner_n: int, collection: str, layout: _Layout, *, after: int) -> int:
+    async def _copy(self, owner_n: int, collection: str, layout: Layout, *, after: int) -> int:
         """Puts a user's vectors with numbers above `after` there; the last number."""
         while True:
             page = await self._journal.query(
@@ -268,40 +289,52 @@ class EpisodicMemory:
             raise InvalidInput(f"cannot search for this vector: {problem}")
         layout = await self._layout()
         owner = owner_of(scope)
-        user = self._seen.get(owner) or await self._look_at(owner)
-        while True:
-            if user is None or not user.active:
-                return []
+        user = self._seen.get(owner)
+        if user is None:
+            layout, user = await self._whereabouts(owner)
+        found: list[Neighbour] | None = None
+        asked = ""
+        while user is not None and user.active:
             own = user.has_own_collection
+            asked = layout.collection(owner, own=own)
             sought = max(k, min(FEWEST_SOUGHT, user.active))
-            found = await self._chroma.query(
-                layout.collection(owner, own=own),
-                np.asarray(vector, dtype=np.float32),
-                sought,
-                user=None if own else owner.hex(),
+            found, (layout, user) = await asyncio.gather(
+                self._chroma.query(
+                    asked,
+                    np.asarray(vector, dtype=np.float32),
+                    sought,
+                    user=None if own else owner.hex(),
+                ),
+                self._whereabouts(owner),
             )
-            if found is not None and len(found) >= min(sought, user.active):
+            if user is not None and len(found or ()) < min(sought, user.active):
+                # Fewer than there should be: they were moved after we asked where they are, or
+                # some are flawed.
+                layout, user = await self._whereabouts(owner)
+            if user is None or layout.collection(owner, own=user.has_own_collection) == asked:
                 break
-            # Fewer than there should be: the user was moved, or has flawed episodes.
-            user = await self._look_at(owner)
-            if user is None or user.has_own_collection == own:
-                break
+        if user is None or not user.active:
+            return []
         if not found and await self._expects_vectors(owner, layout):
             raise IndexLost("episodic", "the index of vectors is gone: it needs a repair")
         return [Hit(one.id, one.similarity) for one in found or ()][:k]
 
-    async def _look_at(self, owner: bytes) -> Owner | None:
-        """How the user is, and was when last seen: where the vectors are changes once in a life,
-        and a search that looks in the old place finds too few and looks again."""
-        user = await self._journal.query(lambda c: store.owner_of(c, owner))
+    async def _whereabouts(self, owner: bytes) -> tuple[Layout, Owner | None]:
+        """Where vectors live as of now, and the user, of whom it is remembered for the next search:
+        what has changed since is seen beside it."""
+        layout = await self._layout()
+        value, user = await self._journal.query(lambda c: store.whereabouts(c, _LAYOUT, owner))
+        if self._known_layout is None or self._known_layout[0] != value:
+            layout = layout._replace(row=Row.of(value))
+            self._known_layout = value, layout
         self._seen.pop(owner, None)
         if user is not None and user.active:
             self._seen[owner] = user
             if len(self._seen) > SEEN:
                 del self._seen[next(iter(self._seen))]
-        return user
+        return layout, user
 
-    async def _expects_vectors(self, owner: bytes, layout: _Layout) -> bool:
+    async def _expects_vectors(self, owner: bytes, layout: Layout) -> bool:
         def work(connection: Connection) -> bool:
             user = store.owner_of(connection, owner)
             return user is not None and bool(
@@ -391,17 +424,18 @@ class EpisodicMemory:
 
     async def archive(self, scope: Scope, ids: Sequence[str], archived: bool) -> None:
         """Takes episodes out of recall (they stay in the journal), or back in. Twice is as once."""
-        layout = await self._layout()
         owner = owner_of(scope)
         wanted = list(dict.fromkeys(ids))
-        user = await self._change(
+        await self._change(
             scope, lambda c, user: store.set_archived(c, user.n, wanted, archived=archived)
         )
+        layout, user = await self._whereabouts(owner)
         if user is None or not wanted:
             return
         if archived:
-            for own in {False, user.has_own_collection}:
-                await self._chroma.delete(layout.collection(owner, own=own), wanted)
+            names = {*layout.shards_of(owner), *layout.written(owner, own=user.has_own_collection)}
+            for name in sorted(names):
+                await self._chroma.delete(name, wanted)
         else:
             vectors = await self._journal.query(
                 lambda c: store.vectors_of(c, owner, wanted, layout.space)
@@ -424,96 +458,128 @@ class EpisodicMemory:
 
     # --- embedding -----------------------------------------------------------------------------
 
-    async def _embedded(self, texts: Sequence[str]) -> _Outcome:
+    async def _embedded(self, texts: Sequence[str], patience: _Patience) -> _Outcome:
         """A vector for each text, or the reason why there is none."""
         clean = [plain(text) for text in texts]
         different = list(dict.fromkeys(clean))
-        results = await self._embed_each(different)
+        results = await self._embed_each(different, patience)
         warnings = _refuse_constant(different, results)
         by_text = dict(zip(different, results, strict=True))
         return _Outcome([by_text[text] for text in clean], warnings)
 
-    async def _embed_each(self, texts: Sequence[str]) -> list[Vector | str]:
+    async def _embed_each(self, part: Sequence[str], patience: _Patience) -> list[Vector | str]:
         """All at once; where that fails, by halves, so that one bad text does not take others
         with it. An embedder that refuses one after the other is left alone."""
-        refused = 0
-        reason = ""
-
-        async def embed(part: Sequence[str]) -> list[Vector | str]:
-            nonlocal refused, reason
-            if not part:
-                return []
-            if refused >= HOPELESS:
-                return [reason] * len(part)
-            try:
-                vectors = await embedded(self._embedder, part, role="document")
-            except EmbeddingFailed as error:
-                if len(part) == 1:
-                    refused, reason = refused + 1, f"the embedder failed: {error}"
-                    return [reason]
-                half = len(part) // 2
-                return [*await embed(part[:half]), *await embed(part[half:])]
-            refused = 0
-            problems = usable(vectors, len(part), self._embedder.dims)
+        if not part:
+            return []
+        if patience.refused >= HOPELESS:
+            return [patience.reason] * len(part)
+        try:
+            vectors = await embedded(self._embedder, part, role="document")
+        except EmbeddingFailed as error:
+            if len(part) == 1:
+                patience.refused += 1
+                patience.reason = f"the embedder failed: {error}"
+                return [patience.reason]
+            half = len(part) // 2
             return [
-                _unit(row) if problem is None else f"the embedder gave {problem}"
-                for row, problem in zip(_padded(vectors, len(part)), problems, strict=True)
+                *await self._embed_each(part[:half], patience),
+                *await self._embed_each(part[half:], patience),
             ]
-
-        return await embed(texts)
+        patience.refused = 0
+        problems = usable(vectors, len(part), self._embedder.dims)
+        return [
+            _unit(row) if problem is None else f"the embedder gave {problem}"
+            for row, problem in zip(_padded(vectors, len(part)), problems, strict=True)
+        ]
 
     # --- another embedder ----------------------------------------------------------------------
 
     async def mismatch(self, scope: Scope) -> str | None:
-        """How many of the user's episodes are in the space of another embedder, and of which;
+        """How many of the user's episodes are in the space of another embedder only, and of which;
         None when none are. They are found by their words alone until `reembed` has run."""
         layout = await self._layout()
 
-        def work(connection: Connection, owner: bytes) -> list[store.Space]:
+        def work(connection: Connection, owner: bytes) -> tuple[list[store.Space], int]:
             user = store.owner_of(connection, owner)
-            return [] if user is None else store.spaces(connection, user.n)
+            found = [] if user is None else store.spaces(connection, user.n)
+            if user is None or all(one.space == layout.space for one in found):
+                return found, 0
+            return found, store.count_only_elsewhere(connection, user.n, layout.space)
 
-        found = await self._read(scope, work)
-        others = [one for one in found if one.space != layout.space]
-        if not others:
+        found, count = await self._read(scope, work)
+        if not count:
             return None
-        count = sum(one.vectors for one in others)
+        others = [one for one in found if one.space != layout.space]
+        here = sum(one.vectors for one in found if one.space == layout.space)
         whose = ", ".join(f"{one.identity!r} ({one.dims} numbers)" for one in others)
         return (
-            f"{count} of {sum(one.vectors for one in found)} episodes were embedded by {whose}, "
+            f"{count} of {here + count} episodes were embedded by {whose}, "
             f"not by {self._embedder.identity!r} ({self._embedder.dims} numbers): "
             f"until they are embedded again, they are found by their words alone"
         )
 
     async def reembed(self, progress: Progress | None = None) -> Repaired:
-        """Embeds everybody's episodes that are in another embedder's space, or in none.
+        """Embeds everybody's episodes that have no vector of this embedder, or an outdated one.
 
         Only vectors change. Can be stopped at any moment and run again: it goes on with what is
-        left. Vectors of other embedders leave Chroma when nothing needs them any more.
+        left. Then vectors of other embedders are dropped, but those that are being prepared.
         """
-        layout = await self._layout()
-        total = await self._journal.query(lambda c: store.count_elsewhere(c, layout.space))
-        done, after, embedded = 0, 0, 0
-        while True:
-            page = await self._journal.query(
-                lambda c, after=after: store.elsewhere(  # type: ignore[misc]
-                    c, layout.space, after=after, limit=PAGE
-                )
+        layout = await self._relaid(lambda row, space: row.prepared(space))
+        embedded = await self._embed_missing(layout, progress, prepares=False)
+        kept = [layout.space, *layout.row.preparing]
+        after: int | None = 0
+        while after is not None:
+            after = await self._journal.write(
+                lambda c, after=after: store.drop_vectors(  # type: ignore[misc]
+                    c, kept, beside=layout.space, after=after, limit=PAGE
+                ),
+                durable=False,
             )
-            if not page:
-                break
-            embedded += await self._embed_again(page, layout)
-            after, done = page[-1].n, done + len(page)
-            if progress:
-                progress(done, max(total, done))
         repaired = await self._repair_index(layout)
         await self._drop_unused(layout)
-        left = await self._journal.query(store.count_flawed)
-        return repaired.model_copy(update={"embedded": embedded, "still_flawed": left})
+        return await self._with_what_is_left(repaired.model_copy(update={"embedded": embedded}))
 
-    async def _embed_again(self, page: Sequence[Unplaced], layout: _Layout) -> int:
-        """Embeds stored episodes and puts their vectors where they belong; how many there are."""
-        outcome = await self._embedded([one.text for one in page])
+    async def prepare(self, progress: Progress | None = None) -> Repaired:
+        """Fills this embedder's space while others use another's, who notice nothing of it.
+
+        Can be stopped at any moment and run again, and again for what came meanwhile. When it is
+        done, a memory that is opened with this embedder finds everything at once; `reembed` then
+        drops what the former one made.
+        """
+        layout = await self._relaid(lambda row, space: row.prepares(space))
+        embedded = await self._embed_missing(layout, progress, prepares=True)
+        return Repaired(embedded=embedded)
+
+    async def _embed_missing(
+        self, layout: Layout, progress: Progress | None, *, prepares: bool
+    ) -> int:
+        """Embeds what is missing until a pass finds nothing new to do; how many there were."""
+        again = not prepares
+        total = await self._journal.query(
+            lambda c: store.count_unembedded(c, layout.space, again=again)
+        )
+        done = embedded = 0
+        while True:
+            after, before = 0, embedded
+            while page := await self._journal.query(
+                lambda c, after=after: store.unembedded(  # type: ignore[misc]
+                    c, layout.space, again=again, after=after, limit=PAGE
+                )
+            ):
+                embedded += await self._embed_again(page, layout, settles=again)
+                after, done = page[-1].n, done + len(page)
+                if progress:
+                    progress(min(done, max(total, embedded)), max(total, embedded))
+            if embedded == before:
+                return embedded
+
+    async def _embed_again(
+        self, page: Sequence[Unplaced], layout: Layout, *, settles: bool = True
+    ) -> int:
+        """Embeds stored episodes and puts their vectors where they belong; how many there are.
+        Where it `settles`, these need not be embedded again, or it is noted why they must."""
+        outcome = await self._embedded([one.text for one in page], _Patience())
         by_owner: defaultdict[bytes, list[tuple[Unplaced, Vector | str]]] = defaultdict(list)
         for one, result in zip(page, outcome.results, strict=True):
             by_owner[one.owner].append((one, result))
@@ -530,7 +596,9 @@ class EpisodicMemory:
                 owner: bytes = owner,
             ) -> Owner:
                 store.put_vectors(connection, owner_n, layout.space, good)
-                store.note_flaws(connection, bad)
+                if settles:
+                    store.settle(connection, list(good))
+                    store.note_flaws(connection, bad)
                 return store.made_owner(connection, owner)
 
             user = await self._write(owner, work, durable=False)
@@ -541,10 +609,21 @@ class EpisodicMemory:
             embedded += len(good)
         return embedded
 
-    async def _drop_unused(self, layout: _Layout) -> None:
+    async def outdated(self) -> int:
+        """How many episodes have vectors that were made by former rules: they are found, but not by
+        all that they should be. A repair makes some again, `reembed` all of them."""
+        return await self._journal.query(store.count_outdated)
+
+    async def _with_what_is_left(self, repaired: Repaired) -> Repaired:
+        flawed, outdated = await self._journal.query(
+            lambda c: (store.count_flawed(c), store.count_outdated(c))
+        )
+        return repaired.model_copy(update={"still_flawed": flawed, "outdated": outdated})
+
+    async def _drop_unused(self, layout: Layout) -> None:
         """Drops the collections of embedders whose vectors nobody has any more."""
         spaces = await self._journal.query(store.spaces)
-        needed = {layout.space_key, *(_space_key(one.identity, one.dims) for one in spaces)}
+        needed = {layout.space_key, *(space_key(one.identity, one.dims) for one in spaces)}
         for name in await self._chroma.collections(layout.prefix):
             if name.removeprefix(layout.prefix).partition("-")[0] not in needed:
                 await self._chroma.drop(name)
@@ -552,25 +631,27 @@ class EpisodicMemory:
     # --- repairs -------------------------------------------------------------------------------
 
     async def repair(self, *, limit: int = 1_000) -> Repaired:
-        """Makes up for what is missing: embeddings that failed (at most `limit` in one go), and
+        """Makes up for what is missing: embeddings that failed (at most `limit` in one go),
+        postings and vectors that were made by former rules (of vectors, RENEWED in one go), and
         what Chroma has lost or has too much, which is seen by counting and by asking each
         collection. Worth it after every start; changes nothing when all is well."""
-        layout = await self._layout()
-        flawed = await self._journal.query(lambda c: store.flawed(c, limit=limit))
-        embedded = 0
-        for page in store.slices(flawed, PAGE):
-            embedded += await self._embed_again(page, layout)
-        reindexed = await self._reindex_outdated()
+        layout = await self._relaid(lambda row, space: row)
         repaired = await self._repair_index(layout)
-        left = await self._journal.query(store.count_flawed)
-        return repaired.model_copy(
-            update={"embedded": embedded, "still_flawed": left, "reindexed": reindexed}
+        reindexed = await self._reindex_outdated()
+        flawed, outdated = await self._journal.query(
+            lambda c: (store.flawed(c, limit=limit), store.outdated(c, limit=RENEWED))
+        )
+        embedded = 0
+        for page in (*store.slices(flawed, PAGE), *store.slices(outdated, PAGE)):
+            embedded += await self._embed_again(page, layout)
+        return await self._with_what_is_left(
+            repaired.model_copy(update={"embedded": embedded, "reindexed": reindexed})
         )
 
     async def rebuild(self, progress: Progress | None = None) -> Repaired:
         """Everything that can be derived, made again from the journal: all collections of the
         current embedder, and the postings of everybody. Embeds nothing."""
-        layout = await self._layout()
+        layout = await self._relaid(lambda row, space: row)
         everybody = await self._journal.query(store.owners)
         for name in await self._chroma.collections(layout.space_prefix):
             await self._chroma.drop(name)
@@ -591,7 +672,7 @@ class EpisodicMemory:
             await self._write(user.owner, lambda c, n=user.n: store.reindex(c, n))  # type: ignore[misc]
         return len(outdated)
 
-    async def _repair_index(self, layout: _Layout) -> Repaired:
+    async def _repair_index(self, layout: Layout) -> Repaired:
         """Brings every collection to what the journal says it holds."""
         owners, counts = await self._journal.query(
             lambda c: (store.owners(c), store.placed_counts(c, layout.space))
@@ -600,11 +681,14 @@ class EpisodicMemory:
         for user in owners:
             living[layout.collection(user.owner, own=user.has_own_collection)].append(user)
         for name in await self._chroma.collections(layout.space_prefix):
-            living.setdefault(name, [])
+            if not layout.is_used(name):  # left behind by a move, or by one who had not heard of it
+                await self._chroma.drop(name)
+            elif layout.row.coming is None or name[len(layout.space_prefix)] == "u":
+                living.setdefault(name, [])
         put_back = taken_out = anew = 0
         for name, users in sorted(living.items()):
             expected = sum(counts.get(user.n, 0) for user in users)
-            if not await self._is_sound(name, expected):
+            if not await self._is_sound(name, expected, self._embedder.dims):
                 await self._chroma.drop(name)
                 anew += 1
             elif (await self._chroma.count(name) or 0) == expected:
@@ -613,11 +697,11 @@ class EpisodicMemory:
             put_back, taken_out = put_back + added, taken_out + removed
         return Repaired(put_back=put_back, taken_out=taken_out, collections=anew)
 
-    async def _is_sound(self, collection: str, expected: int) -> bool:
+    async def _is_sound(self, collection: str, expected: int, dims: int) -> bool:
         """Whether the collection answers a search. An index that broke with its server does not."""
         if not expected:
             return True
-        probe = np.ones(self._embedder.dims, dtype=np.float32)
+        probe = np.ones(dims, dtype=np.float32)
         try:
             await self._chroma.query(collection, probe, 1, user=None)
         except TierUnavailable:
@@ -626,7 +710,7 @@ class EpisodicMemory:
         return True
 
     async def _reconcile(
-        self, collection: str, users: Sequence[Owner], layout: _Layout
+        self, collection: str, users: Sequence[Owner], layout: Layout
     ) -> tuple[int, int]:
         """Adds what is missing from a collection and takes out what is too much.
 
@@ -650,9 +734,74 @@ class EpisodicMemory:
                     collection, [Record(one.id, one.owner.hex(), one.vector) for one in lost]
                 )
                 added, after = added + len(lost), page[-1].n
+                await self._take_out_archived(collection, user, lost)
         surplus = sorted(there.keys() - wanted)
         await self._chroma.delete(collection, surplus)
         return added, len(surplus)
+
+    async def _take_out_archived(
+        self, collection: str, user: Owner, put: Sequence[store.Placed]
+    ) -> None:
+        """Takes out again what was archived between its reading and its writing."""
+        if not put:
+            return
+        ids = [one.id for one in put]
+        gone = await self._journal.query(lambda c: store.archived_among(c, user.n, ids))
+        await self._chroma.delete(collection, gone)
+
+    # --- another number of shards --------------------------------------------------------------
+
+    async def relayout(self, shards: int, progress: Progress | None = None) -> int:
+        """Shares users out among so many shards, while others read and write; how many vectors
+        were copied.
+
+        Fills the new shards from the journal, to which everybody writes as well from then on,
+        flips one row, and clears the old ones. Can be stopped at any moment and run again: it goes
+        on where it was, or, with another number, gives up what it had begun. Nobody may repair,
+        rebuild or embed again meanwhile. Raises InvalidInput for an impossible number.
+        """
+        if not 1 <= shards <= MOST_SHARDS:
+            raise InvalidInput(f"{shards} shards; 1 to {MOST_SHARDS} are possible")
+        layout = await self._relaid(lambda row, space: row.moving_to(shards))
+        copied = 0
+        if layout.row.coming is not None:
+            copied = await self._fill_shards(layout, progress)
+            layout = await self._relaid(lambda row, space: row.moved())
+        for name in await self._chroma.collections(layout.prefix):
+            ending = name.removeprefix(layout.prefix).partition("-")[2]
+            if any(way.has(ending) for way in layout.row.left):
+                await self._chroma.drop(name)
+        await self._relaid(lambda row, space: row.cleared())
+        return copied
+
+    async def _fill_shards(self, layout: Layout, progress: Progress | None) -> int:
+        """Brings the coming shards of every space to what the journal says belongs there."""
+        everybody, spaces = await self._journal.query(lambda c: (store.owners(c), store.spaces(c)))
+        plan: list[tuple[Layout, int, str, list[Owner], int]] = []
+        for one in spaces:
+            of_space = layout._replace(space=one.space, space_key=space_key(one.identity, one.dims))
+            counts = await self._journal.query(
+                lambda c, n=one.space: store.placed_counts(c, n)  # type: ignore[misc]
+            )
+            sharing: defaultdict[str, list[Owner]] = defaultdict(list)
+            for user in everybody:
+                name = of_space.coming(user.owner)
+                if name is not None and not user.has_own_collection and counts.get(user.n):
+                    sharing[name].append(user)
+            plan += [
+                (of_space, one.dims, name, users, sum(counts[user.n] for user in users))
+                for name, users in sorted(sharing.items())
+            ]
+        total = sum(expected for *_, expected in plan)
+        copied = done = 0
+        for of_space, dims, name, users, expected in plan:
+            if not await self._is_sound(name, expected, dims):
+                await self._chroma.drop(name)
+            added, _ = await self._reconcile(name, users, of_space)
+            copied, done = copied + added, done + expected
+            if progress:
+                progress(done, total)
+        return copied
 
     async def health(self) -> Health:
         """Whether Chroma answers, and which it is. Never raises TierUnavailable."""
@@ -666,26 +815,39 @@ class EpisodicMemory:
 
     # --- the journal ---------------------------------------------------------------------------
 
-    async def _layout(self) -> _Layout:
-        """Where vectors live; decided once for a journal, by whoever asks first."""
-        if self._known_layout is None:
-            identity, dims = self._embedder.identity, self._embedder.dims
-            # Two journals on one server must never share a collection, and nothing in a journal
-            # tells it from every other one: the only random number of this module.
-            proposed = {"namespace": secrets.token_hex(5), "shards": self._shards}
+    async def _layout(self) -> Layout:
+        """Where vectors live, as far as we know; decided for a journal by whoever asks first."""
+        if self._known_layout is not None:
+            return self._known_layout[1]
+        return await self._relaid(lambda row, space: row)
 
-            def work(connection: Connection) -> tuple[dict[str, Any], int]:
-                connection.execute(
-                    insert_into(connection, meta).on_conflict_do_nothing(),
-                    {"key": _LAYOUT, "value": encode(proposed)},
-                )
-                stored = connection.scalars(select(meta.c.value).where(meta.c.key == _LAYOUT)).one()
-                return decode(stored), store.space_of(connection, identity, dims)
+    async def _relaid(self, change: Callable[[Row, int], Row]) -> Layout:
+        """Where vectors live after a change of the row, which is told the embedder's space."""
+        identity, dims = self._embedder.identity, self._embedder.dims
+        # Two journals on one server must never share a collection, and nothing in a journal tells
+        # it from every other one: the only random number of this module.
+        proposed = Row(secrets.token_hex(5), Shards(self._shards))
 
-            decided, space = await self._journal.write(work)
-            key = _space_key(identity, dims)
-            self._known_layout = _Layout(decided["namespace"], decided["shards"], space, key)
-        return self._known_layout
+        def work(connection: Connection) -> tuple[bytes, int]:
+            connection.execute(
+                insert_into(connection, meta).on_conflict_do_nothing(),
+                {"key": _LAYOUT, "value": proposed.to_bytes()},
+            )
+            wanted = select(meta.c.value).where(meta.c.key == _LAYOUT).with_for_update()
+            before: bytes = connection.scalars(wanted).one()
+            space = store.space_of(connection, identity, dims)
+            row = Row.of(before)
+            changed = change(row, space)
+            if changed == row:
+                return before, space
+            value = changed.to_bytes()
+            connection.execute(update(meta).where(meta.c.key == _LAYOUT).values(value=value))
+            return value, space
+
+        value, space = await self._journal.write(work)
+        layout = Layout(Row.of(value), space, space_key(identity, dims))
+        self._known_layout = value, layout
+        return layout
 
     async def _read(self, scope: Scope, work: Callable[[Connection, bytes], T]) -> T:
         owner = owner_of(scope)
@@ -707,9 +869,19 @@ class _Outcome(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def _known(connection: Connection, owner: bytes, ids: Sequence[str]) -> dict[str, Known]:
+class _Patience:
+    """How often an embedder has refused in a row, and why the last time."""
+
+    def __init__(self) -> None:
+        self.refused = 0
+        self.reason = ""
+
+
+def _known(
+    connection: Connection, owner: bytes, ids: Sequence[str], space: int
+) -> dict[str, Known]:
     user = store.owner_of(connection, owner)
-    return {} if user is None else store.known(connection, user.n, ids)
+    return {} if user is None else store.known(connection, user.n, ids, space)
 
 
 def _skipped(parted: Iterable[tuple[str, Any]]) -> tuple[Skipped, ...]:
@@ -749,7 +921,3 @@ def _unit(row: Any) -> Vector:
     vector = np.asarray(row, dtype=np.float64)
     unit: Vector = (vector / np.linalg.norm(vector)).astype(np.float32)
     return unit
-
-
-def _space_key(identity: str, dims: int) -> str:
-    return digest(encode([identity, dims]))[:10]

@@ -5,24 +5,32 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+from sqlalchemy import Connection, update
+from sqlalchemy import text as sql
 
+from memory import episode_store as store
+from memory import lexical
 from memory.chroma import Chroma, Record, open_chroma
 from memory.episodic import OWN_COLLECTION, EpisodicMemory, Remembered
 from memory.errors import ConfigurationError, InvalidInput, TierUnavailable
 from memory.journal import Journal
+from memory.journal.episode_tables import episode_owners
 from memory.journal.schema import owner_of
 from memory.lexical import Hit, LexicalIndex
 from memory.local import LocalStack
 from memory.models import Episode, Message, RecordedMessage, Role, Scope
+from tests.contracts.moving_process import prepare_and_die, share_out_and_die
 from tests.proxy import proxy
 from tests.stub_embedder import FAILS, StubEmbedder
 
@@ -102,9 +110,10 @@ async def record(
     session: str = "monday",
     role: Role = Role.USER,
     agent: str | None = None,
+    name: str | None = None,
 ) -> list[RecordedMessage]:
     messages = [
-        (f"{session} {number} {text}"[:200], Message(role=role, content=text))
+        (f"{session} {number} {text}"[:200], Message(role=role, content=text, name=name))
         for number, text in enumerate(texts)
     ]
     return await place.journal.append_messages(scope, session, messages, agent=agent, now=NOW)
@@ -156,6 +165,96 @@ async def test_what_was_said_is_found_again_word_for_word(
         recorded_at=NOW,
     )
     assert Episode.from_json(episode.to_json()) == episode
+
+
+async def test_a_name_is_searched_with_what_its_owner_said_and_stored_nowhere_in_it(
+    place: Place, episodic: EpisodicMemory, embedder: StubEmbedder, scope: Scope
+) -> None:
+    ours = await record(place, scope, ["I have a dog", "It barks"], name="Caroline")
+    theirs = await record(place, scope, ["I have a cat"], session="tuesday", name="Melanie")
+    nameless = await record(place, scope, ["I have a fish"], session="wednesday")
+    remembered = await episodic.remember(scope, [*ours, *theirs, *nameless])
+    ids = dict(zip(("dog", "barks", "cat", "fish"), remembered.episodes, strict=True))
+    assert [one.text for one in await episodic.all(scope)] == [
+        "I have a dog", "It barks", "I have a cat", "I have a fish",
+    ]  # fmt: skip
+    assert sorted(embedder.embedded) == [
+        "Caroline: I have a dog", "Caroline: It barks", "I have a fish", "Melanie: I have a cat",
+    ]  # fmt: skip
+    words = LexicalIndex(place.journal)
+    of_caroline = [ids["dog"], ids["barks"]]
+    assert sorted(hit.id for hit in await words.search(scope, "caroline", 9)) == sorted(of_caroline)
+    assert await words.search(scope, "user", 9) == []
+    await episodic.archive(scope, of_caroline, True)
+    assert await words.search(scope, "caroline", 9) == []
+    await episodic.archive(scope, of_caroline, False)
+    assert sorted(hit.id for hit in await words.search(scope, "caroline", 9)) == sorted(of_caroline)
+    await episodic.rebuild()
+    assert sorted(hit.id for hit in await words.search(scope, "caroline", 9)) == sorted(of_caroline)
+
+
+async def test_what_was_remembered_without_names_gets_them_from_a_repair(
+    place: Place, episodic: EpisodicMemory, embedder: StubEmbedder, scope: Scope
+) -> None:
+    named = await record(place, scope, ["I have a dog", "It barks"], name="Caroline")
+    nameless = await record(place, scope, sentences(5), session="tuesday")
+    ids = (await episodic.remember(scope, [*named, *nameless])).episodes[:2]
+    await as_before_names(place, episodic, scope)
+    words = LexicalIndex(place.journal)
+    old = await episodic.vectors(scope, ids)
+    assert np.allclose(old[ids[0]], embedder._vector("I have a dog"))
+    assert await found_by_meaning(episodic, scope, "I have a dog", 1) == ["I have a dog"]
+    assert await words.search(scope, "caroline", 9) == []
+    assert [hit.id for hit in await words.search(scope, "dog", 9)] == [ids[0]]
+
+    embedder.calls.clear()
+    repaired = await episodic.repair()
+    assert (repaired.embedded, repaired.still_flawed, repaired.outdated) == (2, 0, 0)
+    assert sorted(embedder.embedded) == ["Caroline: I have a dog", "Caroline: It barks"]
+    assert sorted(hit.id for hit in await words.search(scope, "caroline", 9)) == sorted(ids)
+    vector = embedder._vector("Caroline: I have a dog")
+    assert np.allclose((await episodic.vectors(scope, ids))[ids[0]], vector)
+    [best] = await episodic.nearest(scope, vector, 1)
+    assert best == Hit(ids[0], pytest.approx(1.0, abs=1e-4))
+    assert not (await episodic.repair()).model_dump(exclude_defaults=True)
+
+
+async def test_old_vectors_serve_until_they_are_made_again_and_reembedding_does_all(
+    place: Place, episodic: EpisodicMemory, embedder: StubEmbedder, scope: Scope
+) -> None:
+    await episodic.remember(scope, await record(place, scope, sentences(30), name="Caroline"))
+    await as_before_names(place, episodic, scope)
+    embedder.wrong = {f"Caroline: {text}": FAILS for text in sentences(30)}
+    repaired = await episodic.repair()
+    assert (repaired.embedded, repaired.still_flawed) == (0, 30)
+    assert len(await episodic.nearest(scope, embedder._vector("note"), 30)) == 30
+    embedder.wrong = {}
+    assert (await episodic.reembed()).embedded == 30
+    assert await episodic.outdated() == 0
+    assert not (await episodic.repair()).model_dump(exclude_defaults=True)
+
+
+async def as_before_names(place: Place, episodic: EpisodicMemory, scope: Scope) -> None:
+    """Puts a user's postings and vectors there as they were before names were searched."""
+    found = await episodic.all(scope)
+    layout = await episodic._layout()
+    vectors = {episode.id: StubEmbedder()._vector(episode.text) for episode in found}
+
+    def work(connection: Connection) -> None:
+        user = store.made_owner(connection, owner_of(scope))
+        known = store.known(connection, user.n, list(vectors), layout.space)
+        lexical.forget_all(connection, user.n)
+        postings = [lexical.Posting.of(known[each.id].n, each.text) for each in found]
+        lexical.index(connection, user.n, postings)
+        numbers = {known[key].n: vector for key, vector in vectors.items()}
+        store.put_vectors(connection, user.n, layout.space, numbers)
+        mine = episode_owners.c.n == user.n
+        connection.execute(update(episode_owners).where(mine).values(lexicon=1))
+
+    await place.journal.write(work)
+    name = layout.collection(owner_of(scope), own=False)
+    user = owner_of(scope).hex()
+    await place.chroma.upsert(name, [Record(key, user, each) for key, each in vectors.items()])
 
 
 async def test_similarity_is_the_cosine(
@@ -538,6 +637,217 @@ async def test_another_embedder_is_named_and_nothing_is_lost_until_and_after_ree
     assert (await changed.vectors(scope, [before[0].id]))[before[0].id].shape == (768,)
     assert await episodic.mismatch(scope) is not None
     assert await episodic.nearest(scope, StubEmbedder()._vector("note"), 5) == []
+
+
+async def test_another_embedders_space_is_filled_while_the_first_one_serves(
+    urls: tuple[str, str], place: Place, episodic: EpisodicMemory, scope: Scope
+) -> None:
+    texts = sentences(1_200)
+    for start in range(0, 1_200, 100):
+        who = Scope.of(scope.tenant, f"{scope.user} {start}")
+        await episodic.remember(who, await record(place, who, texts[start : start + 100]))
+    await died(prepare_and_die, urls, "larger", 768)
+    larger = StubEmbedder("larger", 768)
+    coming = EpisodicMemory(place.journal, place.chroma, larger)
+    who = Scope.of(scope.tenant, f"{scope.user} 0")
+
+    async def first_one_serves() -> None:
+        assert await found_by_meaning(episodic, who, texts[17], 1) == [texts[17]]
+        assert await episodic.mismatch(who) is None
+
+    await first_one_serves()
+    await episodic.reembed()  # which must leave alone what is being prepared
+    await first_one_serves()
+    seen: list[tuple[int, int]] = []
+    prepared = await coming.prepare(lambda done, total: seen.append((done, total)))
+    assert 0 < prepared.embedded < 1_200
+    assert seen[-1] == (prepared.embedded, prepared.embedded)
+    assert len(set(larger.embedded)) == len(larger.embedded) == prepared.embedded
+    await first_one_serves()
+    new = await record(place, who, ["a zebra came meanwhile"], session="tuesday")
+    await episodic.remember(who, new)
+    assert (await coming.prepare()).embedded == 1
+    assert (await coming.prepare()).embedded == 0
+
+    flipped = EpisodicMemory(place.journal, place.chroma, StubEmbedder("larger", 768))
+    assert await flipped.mismatch(who) is None
+    [hit] = await flipped.nearest(who, larger._vector("a zebra came meanwhile"), 1)
+    assert (await flipped.episodes(who, [hit.id]))[hit.id].text == "a zebra came meanwhile"
+    assert len(await flipped.nearest(who, larger._vector("note"), 500)) == 101
+    assert len(await episodic.nearest(who, StubEmbedder()._vector("note"), 500)) == 101
+    assert (await flipped.reembed()).embedded == 0
+    assert len(await flipped.nearest(who, larger._vector("note"), 500)) == 101
+    assert await episodic.nearest(who, StubEmbedder()._vector("note"), 5) == []
+    layout = await flipped._layout()
+    assert all(name.startswith(layout.space_prefix) for name in await collections(place))
+    assert not (await flipped.repair()).model_dump(exclude_defaults=True)
+
+
+async def died(work: Callable[..., None], *arguments: object) -> None:
+    """Runs it in a process of its own, which is killed in the middle."""
+    process = get_context("spawn").Process(target=work, args=arguments)
+    process.start()
+    await asyncio.to_thread(process.join)
+    assert process.exitcode == -signal.SIGKILL
+
+
+async def test_a_journal_from_before_there_were_several_spaces_is_brought_along(
+    urls: tuple[str, str], place: Place, episodic: EpisodicMemory, scope: Scope
+) -> None:
+    texts = sentences(5)
+    await episodic.remember(scope, await record(place, scope, texts))
+    blob = "BLOB" if urls[0].startswith("sqlite") else "BYTEA"
+    async with place.journal.transaction() as connection:
+        for statement in (
+            "ALTER TABLE episode_vectors RENAME TO newer",
+            "CREATE TABLE episode_vectors (n BIGINT NOT NULL PRIMARY KEY, "
+            f"space BIGINT NOT NULL, vector {blob} NOT NULL)",
+            "INSERT INTO episode_vectors SELECT n, space, vector FROM newer",
+            "DROP TABLE newer",
+            "DELETE FROM schema_versions WHERE version > 3",
+        ):
+            await connection.execute(sql(statement))
+    async with opened(urls) as again:
+        memory = EpisodicMemory(again.journal, again.chroma, StubEmbedder())
+        assert len(await memory.vectors(scope, [one.id for one in await memory.all(scope)])) == 5
+        other = EpisodicMemory(again.journal, again.chroma, StubEmbedder("larger", 768))
+        assert (await other.prepare()).embedded == 5
+        assert not (await memory.repair()).model_dump(exclude_defaults=True)
+
+
+# --- another number of shards ------------------------------------------------------------------
+
+
+class Crowd:
+    """Users who write and are read all the time; what was acknowledged must be found.
+
+    They are few and write little: of hundreds of vectors that are equally far from each other, as
+    no real texts are, an index loses some.
+    """
+
+    MOST = 240
+
+    def __init__(self, place: Place, scope: Scope, users: int) -> None:
+        self.writer = EpisodicMemory(place.journal, place.chroma, StubEmbedder())
+        self.reader = EpisodicMemory(place.journal, place.chroma, StubEmbedder())
+        self.scopes = [Scope.of(scope.tenant, f"{scope.user} {n}") for n in range(users)]
+        self.known: dict[Scope, dict[str, str]] = {who: {} for who in self.scopes}
+        """The texts by the ids of their episodes, in order."""
+        self.reads = 0
+        self._place = place
+        self._drawn = random.Random(1)
+        self._written = 0
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.known.values()))
+
+    async def write(self, who: Scope, count: int) -> None:
+        first = self._written = self._written + count
+        texts = [f"{n}-a {n}-b" for n in range(first, first + count)]
+        messages = await record(self._place, who, texts, session=f"session {first}")
+        ids = (await self.writer.remember(who, messages)).episodes
+        self.known[who] |= dict(zip(ids, texts, strict=True))
+
+    async def read(self, who: Scope) -> None:
+        """The newest is the nearest to itself, and nothing else is missing."""
+        texts, newest = dict(self.known[who]), next(reversed(self.known[who].values()))
+        vector = StubEmbedder()._vector(newest)
+        [nearest, *_] = await self.reader.nearest(who, vector, 1)
+        assert self.known[who][nearest.id] == newest
+        found = {hit.id for hit in await self.reader.nearest(who, vector, 1_000)}
+        assert texts.keys() <= found
+        self.reads += 1
+
+    @asynccontextmanager
+    async def busy(self) -> AsyncIterator[None]:
+        """Both at once, until this is left, and once more for everybody."""
+        ended = asyncio.Event()
+
+        async def writing() -> None:
+            while not ended.is_set() and self.size < self.MOST:
+                await self.write(self._drawn.choice(self.scopes), 2)
+
+        async def reading() -> None:
+            while not ended.is_set():
+                await self.read(self._drawn.choice(self.scopes))
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(writing())
+            group.create_task(reading())
+            yield
+            ended.set()
+        for who in self.scopes:
+            await self.read(who)
+
+
+async def test_users_are_shared_out_anew_while_others_read_and_write(
+    place: Place, embedder: StubEmbedder, scope: Scope
+) -> None:
+    episodic = EpisodicMemory(place.journal, place.chroma, embedder, shards=16)
+    await episodic._layout()
+    crowd = Crowd(place, scope, 24)
+    for who in crowd.scopes:
+        await crowd.write(who, 4)
+        await crowd.read(who)
+    for shards in (31, 9, 31):
+        before, seen = crowd.reads, list[tuple[int, int]]()
+        async with crowd.busy():
+            copied = await episodic.relayout(
+                shards, lambda done, total, seen=seen: seen.append((done, total))
+            )
+        assert copied >= 24 * 4
+        assert seen[-1][0] == seen[-1][1]
+        assert crowd.reads > before + 24
+        layout = await episodic._layout()
+        assert layout.row.shards.number == shards
+        assert (layout.row.coming, layout.row.left) == (None, ())
+        expected = {layout.collection(owner_of(who), own=False) for who in crowd.scopes}
+        repaired = await episodic.repair()  # drops what a writer may have made anew of the old ones
+        assert not repaired.model_dump(exclude_defaults=True)
+        assert set(await collections(place)) == expected
+    assert await episodic.relayout(31) == 0
+
+
+async def test_a_move_to_other_shards_that_was_killed_goes_on_or_is_given_up(
+    urls: tuple[str, str], place: Place, embedder: StubEmbedder, scope: Scope
+) -> None:
+    episodic = EpisodicMemory(place.journal, place.chroma, embedder, shards=16)
+    await episodic._layout()
+    crowd = Crowd(place, scope, 24)
+    for who in crowd.scopes:
+        await crowd.write(who, 4)
+    async with crowd.busy():
+        await died(share_out_and_die, urls, 31)
+    layout = await episodic._relaid(lambda row, space: row)
+    assert layout.row.shards.number == 16
+    assert layout.row.coming is not None
+    faded = crowd.scopes[0]
+    archived = list(crowd.known[faded])[:2]
+    await crowd.writer.archive(faded, archived, True)
+    for key in archived:
+        del crowd.known[faded][key]
+    assert not (await episodic.repair()).model_dump(exclude_defaults=True)
+    async with crowd.busy():
+        copied = await episodic.relayout(31)
+    assert 0 < copied < 0.9 * crowd.size  # a third was there already
+    assert not (await episodic.repair()).model_dump(exclude_defaults=True)
+    async with crowd.busy():
+        await died(share_out_and_die, urls, 8)
+        assert await episodic.relayout(31) == 0
+    layout = await episodic._layout()
+    assert (layout.row.shards.number, layout.row.coming, layout.row.left) == (31, None, ())
+    await episodic.repair()
+    assert all(layout.is_used(name) for name in await collections(place))
+
+
+@pytest.mark.parametrize("shards", [0, -1, 1_000])
+async def test_an_impossible_number_of_shards_changes_nothing(
+    episodic: EpisodicMemory, shards: int
+) -> None:
+    with pytest.raises(InvalidInput):
+        await episodic.relayout(shards)
+    assert (await episodic._layout()).row.coming is None
 
 
 # --- Chroma that is down, or has lost something ------------------------------------------------
