@@ -121,7 +121,7 @@ def scored(
     """
     if not len(looked.at):
         return Scored(looked.at, np.zeros(0))
-    low = _least(looked)
+    low = min(_least(looked), calibrated.low)
     near = _relative(looked.near, low)
     words_near = _share(looked.said.window)
     parts = {
