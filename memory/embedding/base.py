@@ -176,14 +176,15 @@ class Model(Protocol):
 class LocalEmbedder:
     """An Embedder over a model in this process.
 
-    Documents are embedded a few at a time, in a thread of their own, so that a query never waits
+    Documents are embedded a few at a time, in threads of their own, so that a query never waits
     for more than the few before it; with `reentrant`, for none, because queries have a thread too.
+    Only a reentrant model computes in more than one thread.
     """
 
-    def __init__(self, model: Model, *, at_a_time: int, reentrant: bool) -> None:
+    def __init__(self, model: Model, *, at_a_time: int, reentrant: bool, threads: int = 1) -> None:
         self._model = model
         self._at_a_time = at_a_time
-        documents = ThreadPoolExecutor(1, "trimem-embed")
+        documents = ThreadPoolExecutor(threads if reentrant else 1, "trimem-embed")
         queries = ThreadPoolExecutor(1, "trimem-query") if reentrant else documents
         self._threads: dict[Role, Executor] = {"query": queries, "document": documents}
 
@@ -204,9 +205,13 @@ class LocalEmbedder:
             role, lambda: readable(texts, role=role, longest=self._model.longest)
         )
         wanted.sort(key=lambda piece: len(piece.text))  # equal lengths need no padding
-        found: list[tuple[Piece, Vectors]] = []
-        for part in few(wanted, self._at_a_time):
-            found.extend(await self._in_thread(role, partial(self._encode, part, role)))
+        parts = await asyncio.gather(
+            *(
+                self._in_thread(role, partial(self._encode, part, role))
+                for part in few(wanted, self._at_a_time)
+            )
+        )
+        found = [each for part in parts for each in part]
         return joined(found, len(texts), self.dims)
 
     async def close(self) -> None:

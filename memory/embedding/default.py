@@ -10,17 +10,17 @@ finds nothing by meaning in texts of another. docs/decisions/ has what was measu
 one model for all.
 
 Each call computes on one thread. More are slower as soon as the machine has anything else to do,
-because they wait for each other by spinning.
+because they wait for each other by spinning; several calls at once do not.
 """
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,8 +45,12 @@ class Routed:
         return self._for(text).longest(text)
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
-        rows = [self._for(text).encode([text], role)[0] for text in texts]
-        return np.array(rows, dtype=np.float32).reshape(len(texts), DIMS)
+        rows = np.empty((len(texts), DIMS), dtype=np.float32)
+        for model in (self._latin, self._other):
+            its = [at for at, text in enumerate(texts) if self._for(text) is model]
+            if its:
+                rows[its] = model.encode([texts[at] for at in its], role)
+        return rows
 
     def _for(self, text: str) -> MiniLM | E5:
         return self._latin if is_latin(text) else self._other
@@ -67,11 +71,21 @@ class MiniLM:
         return 1_000
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
-        """One text at a time: on a CPU no slower than a batch, and it never depends on one."""
+        """Short texts of about one length are computed together, which saves a fifth of the time
+        and changes nothing: what a text's vector is does not depend on the others."""
         with self._loading:
             tokenizer, session = self._loaded = self._loaded or _load_minilm()
-        rows = [_mean(session, tokenizer.encode(text)) for text in texts]
-        return np.array(rows, dtype=np.float32).reshape(len(texts), DIMS)
+        encodings = [tokenizer.encode(text) for text in texts]
+        windows = [
+            _Window(row, window.ids)
+            for row, encoding in enumerate(encodings)
+            for window in (encoding, *encoding.overflowing)
+        ]
+        summed = np.zeros((len(texts), DIMS), dtype=np.float32)
+        for batch in _batches(windows):
+            for window, total in zip(batch, _token_sums(session, batch), strict=True):
+                summed[window.row] += total
+        return unit(summed)
 
 
 class E5:
@@ -138,19 +152,40 @@ def _verified(path: Path, sha256: str) -> bytes:
 # --- computing ---------------------------------------------------------------------------------
 
 
-def _mean(session: Any, encoding: Any) -> Vectors:
-    """The mean of all tokens' vectors, over as many windows as the text needs."""
-    windows = [encoding, *encoding.overflowing]
-    return unit(np.sum([_token_sum(session, window.ids) for window in windows], axis=0))
+TOKENS = 512
+"""Tokens that are computed together, at most; a longer window is alone."""
 
 
-def _token_sum(session: Any, ids: Sequence[int]) -> Vectors:
-    tokens = np.array([ids], dtype=np.int64)
+class _Window(NamedTuple):
+    """As much of the text in row `row` as the model reads at once."""
+
+    row: int
+    ids: Sequence[int]
+
+
+def _batches(windows: Sequence[_Window]) -> Iterator[list[_Window]]:
+    """The windows by length, as many together as have TOKENS tokens with what is filled up."""
+    batch: list[_Window] = []
+    for window in sorted(windows, key=lambda one: len(one.ids)):
+        if batch and (len(batch) + 1) * len(window.ids) > TOKENS:
+            yield batch
+            batch = []
+        batch.append(window)
+    if batch:
+        yield batch
+
+
+def _token_sums(session: Any, batch: Sequence[_Window]) -> list[Vectors]:
+    """For each window the sum of its tokens' vectors."""
+    shape = (len(batch), max(len(window.ids) for window in batch))
+    tokens, mask = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    for row, window in enumerate(batch):
+        tokens[row, : len(window.ids)] = window.ids
+        mask[row, : len(window.ids)] = 1
     inputs = {
         "input_ids": tokens,
-        "attention_mask": np.ones_like(tokens),
+        "attention_mask": mask,
         "token_type_ids": np.zeros_like(tokens),
     }
-    hidden: Vectors = session.run(None, inputs)[0][0]
-    summed: Vectors = hidden.sum(axis=0)
-    return summed
+    hidden = session.run(None, inputs)[0]
+    return [hidden[row, : len(window.ids)].sum(axis=0) for row, window in enumerate(batch)]

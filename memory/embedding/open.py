@@ -8,6 +8,7 @@ openai:MODEL                   any endpoint that answers like OpenAI's /embeddin
 from __future__ import annotations
 
 import asyncio
+import os
 from functools import partial
 
 from memory.embedding.base import Embedder, LocalEmbedder
@@ -19,6 +20,8 @@ from memory.settings import Settings
 
 FEW = 8
 """Documents that are embedded in one go: a tenth of a second, after which others get their turn."""
+THREADS = min(2, os.cpu_count() or 1)
+"""Threads that the default embedder computes documents in, beside the one for queries."""
 
 
 async def open_embedder(settings: Settings) -> Embedder:
@@ -30,7 +33,7 @@ async def open_embedder(settings: Settings) -> Embedder:
     """
     kind, _, name = settings.embedder.partition(":")
     if kind == "default" and not name:
-        embedder = LocalEmbedder(Routed(), at_a_time=FEW, reentrant=True)
+        embedder = LocalEmbedder(Routed(), at_a_time=FEW, reentrant=True, threads=THREADS)
         embedder.warm()
         return embedder
     if kind == "sentence-transformers" and name:

@@ -186,6 +186,22 @@ async def test_a_vector_does_not_depend_on_what_is_embedded_with_it(routed: Embe
     assert np.array_equal(together, np.array(alone))
 
 
+async def test_texts_of_all_lengths_and_scripts_computed_together_are_as_if_alone() -> None:
+    model = Routed()
+    texts = [
+        f"{WEATHER if n % 5 else SISTER * (1 + n % 7)} {'你好，' * (n % 3)} {n}" for n in range(40)
+    ] + [ZH_SISTER, "x", " ".join([SISTER] * 40)]
+    alone = np.stack([model.encode([text], "document")[0] for text in texts])
+    several = LocalEmbedder(model, at_a_time=8, reentrant=True, threads=2)
+    try:
+        together = await several.embed(texts, role="document")
+        cut = await several.embed([texts[-1]], role="document")  # longer than the model reads
+    finally:
+        await several.close()
+    assert np.abs(together[:-1] - unit(alone)[:-1]).max() < 1e-5
+    assert np.abs(together[-1] - cut[0]).max() < 1e-5
+
+
 async def test_a_query_is_answered_while_documents_are_embedded(routed: Embedder) -> None:
     documents = asyncio.create_task(routed.embed([WEATHER * 15] * 24, role="document"))
     await routed.embed(["Where?", "在哪里？"], role="query")
