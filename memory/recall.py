@@ -6,14 +6,15 @@ An episode's score is a number in [0, 1] that means the same for every query:
                 meaning is the cosine on the embedder's scale (`Calibration`), words BM25 as a share
                 of the best, times the root of how much of the query is said
     confidence  the best `own` of the query
-    score       0.9 × confidence × the sum of its parts as a share of the best one's (`scoring`)
-                × what age leaves of it; with a literal hit on an identifier, a file name or a
-                quotation: 0.9 + 0.1 × that, so that it comes first
+    score       0.9 × (1 + confidence) / 2 × the sum of its parts as a share of the best one's
+                (`scoring`) × what age leaves of it; with a literal hit on an identifier, a file
+                name or a quotation: 0.9 + 0.1 × that, so that it comes first
 
 Words alone prove little: every long question shares some with something. So a query must first be
 answered at all: by a meaning that passes the floor, by an episode that covers about half of what
 is asked, or by some of both (`Scored.evidence`). When none is, all scores are brought below the
-floor. One floor serves all: what is below `RecallPolicy.floor` is not recalled, and is reported.
+floor. Where it is answered, what has less than a certain share of what the best has is no answer.
+One floor serves all: what is below `RecallPolicy.floor` is not recalled, and is reported.
 Every order ends in the id.
 """
 
@@ -61,6 +62,8 @@ class RecallPolicy(Value):
     weights: Weights = Weights()
     floor: float = Field(default=0.15, ge=0.0, le=1.0)
     """The lowest score that is recalled. On the scale of `Recalled.score`."""
+    least_share: float = Field(default=0.25, ge=0.0, le=1.0)
+    """What has less than this share of what the best one has is not recalled."""
     recency: float = Field(default=0.05, ge=0.0, le=1.0)
     """How much of the score fades with age: 0 none, 1 all of it."""
     access: float = Field(default=0.0, ge=0.0, le=1.0)
@@ -103,11 +106,13 @@ DEFAULT: Final = RecallPolicy()
 
 def strengths(scored: Scored, policy: RecallPolicy) -> Floats:
     """The score of each candidate, best first, before age and literal hits are looked at."""
-    confidence = scored.confidence
-    if scored.evidence < policy.own_floor:
-        # Not all the way to 0, so that what would have come first is seen among the near misses.
-        confidence = max(scored.evidence, 0.5 * policy.own_floor * confidence)
-    return (1.0 - LITERAL_BAND) * confidence * scored.relative
+    if scored.evidence >= policy.own_floor:
+        sure = 0.5 + 0.5 * scored.confidence
+        near = scored.relative >= policy.least_share
+        return (1.0 - LITERAL_BAND) * sure * np.where(near, scored.relative, 0.0)
+    # Not all the way to 0, so that what would have come first is seen among the near misses.
+    unsure = max(scored.evidence, 0.5 * policy.own_floor * scored.confidence)
+    return (1.0 - LITERAL_BAND) * unsure * scored.relative
 
 
 def ranked(
