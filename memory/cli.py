@@ -12,7 +12,7 @@ import json
 import logging
 import sys
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
@@ -24,6 +24,7 @@ from memory.codec import decode
 from memory.demo import run as play
 from memory.doctor import doctor as examine
 from memory.doctor import llm_named
+from memory.embedding import open_embedder
 from memory.errors import AgentMemoryError, AlreadyRunning, InvalidInput
 from memory.importers.importing import import_file
 from memory.local import default_folder, local_stack, stack_status, stop_stack
@@ -510,20 +511,61 @@ def consolidate(
 
 
 @app.command()
-def reembed(home: Home = None, as_json: Json = False) -> None:
-    """Embed every episode again with the embedder of the settings. Safe to stop and run again."""
+def reembed(
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help="Another embedder, to be filled while that of today serves."),
+    ] = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Embed every episode again with the embedder of the settings. Safe to stop and run again.
+
+    To change the embedder without a gap: `trimem reembed --to EMBEDDER` while everything runs, as
+    often as you like; then TRIMEM_EMBEDDER=EMBEDDER for everything; then `trimem reembed`, which
+    embeds what came in between and drops what the former one has embedded.
+    """
 
     async def work() -> int:
-        async with _opened(home) as memory:
-            with console.bar("episodes", shown=_bars(as_json)) as moved:
+        async with AsyncExitStack() as stack:
+            memory = await stack.enter_async_context(_opened(home))
+            moved = stack.enter_context(console.bar("episodes", shown=_bars(as_json)))
+            if to is None:
                 repaired = await memory.reembed(moved)
+            else:
+                chosen = memory.settings.model_copy(update={"embedder": to})
+                embedder = await open_embedder(chosen)
+                stack.push_async_callback(embedder.close)
+                repaired = await memory.prepare(embedder, moved)
         if as_json:
             console.write_json(repaired)
         else:
-            console.people().print(f"{repaired.embedded} episodes embedded again")
+            console.people().print(f"{repaired.embedded} episodes embedded")
             if repaired.still_flawed:
                 console.fail(f"{repaired.still_flawed} could not be embedded")
         return PARTIAL if repaired.still_flawed else DONE
+
+    _run(work())
+
+
+@app.command()
+def relayout(
+    shards: Annotated[int, typer.Option("--shards", min=1, help="How many there are to be.")],
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Share users out among another number of collections of vectors, while others read and write.
+    Safe to stop; run it again until it is done."""
+
+    async def work() -> int:
+        async with _opened(home) as memory:
+            with console.bar("vectors", shown=_bars(as_json)) as moved:
+                copied = await memory.relayout(shards, moved)
+        if as_json:
+            console.write_json({"shards": shards, "copied": copied})
+        else:
+            console.people().print(f"{shards} shards; {copied} vectors copied")
+        return DONE
 
     _run(work())
 

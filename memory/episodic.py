@@ -126,6 +126,10 @@ class EpisodicMemory:
         self._known_layout: tuple[bytes, Layout] | None = None
         self._seen: dict[bytes, Owner] = {}
 
+    def of_embedder(self, embedder: Embedder) -> EpisodicMemory:
+        """The same episodes, with another embedder's vectors."""
+        return EpisodicMemory(self._journal, self._chroma, embedder, shards=self._shards)
+
     # --- remembering ---------------------------------------------------------------------------
 
     async def remember(self, scope: Scope, messages: Sequence[RecordedMessage]) -> Remembered:

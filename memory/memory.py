@@ -52,6 +52,7 @@ from memory.given import (
     without_secrets,
 )
 from memory.journal import Event, NewEvent, SessionInfo, SnapshotInfo
+from memory.journal.events import message_id
 from memory.llm import LanguageModel
 from memory.models import (
     Assertion,
@@ -241,6 +242,26 @@ class Memory:
         """
         async with self.exclusive("reembed"):
             return await self._parts.episodic.reembed(progress)
+
+    async def prepare(self, embedder: Embedder, progress: Progress | None = None) -> Repaired:
+        """Embed everything for another embedder as well, while this one serves: a memory that is
+        opened with it afterwards finds everything at once. Can be stopped and run again, also for
+        what came meanwhile. Its `reembed` then drops what this one has embedded.
+
+        Raises AlreadyRunning when another process is at it.
+        """
+        async with self.exclusive("reembed"):
+            return await self._parts.episodic.of_embedder(embedder).prepare(progress)
+
+    async def relayout(self, shards: int, progress: Progress | None = None) -> int:
+        """Share users out among so many collections of vectors, while others read and write; how
+        many vectors were copied. Can be stopped and run again, until when nobody else may.
+
+        `progress` is told vectors done and in all. Raises AlreadyRunning when a repair, a rebuild
+        or an embedding of everything is under way, InvalidInput for an impossible number.
+        """
+        async with self.exclusive("repair"), self.exclusive("rebuild"), self.exclusive("reembed"):
+            return await self._parts.episodic.relayout(shards, progress)
 
     async def rebuild(self, progress: Progress | None = None) -> None:
         """Make the tiers again from the journal: windows, the index of vectors, postings, facts.
@@ -580,6 +601,12 @@ class Session:
         )
         self._parts.written()
         return Recorded(messages=tuple(stored))
+
+    async def has(self, keys: Sequence[str]) -> set[str]:
+        """Those of the keys under which a message of this conversation is recorded already."""
+        ids = {message_id(self.scope, self.name, key): key for key in keys}
+        found = await self._parts.journal.messages_by_id(self.scope, list(ids))
+        return {ids[each] for each in found}
 
     async def build_context(
         self,

@@ -2,7 +2,8 @@
 
 Messages go in through `Session.record` in the order of the file, each under a key that follows
 from its content. What is there already stays as it is and is not counted as added, so a second
-run adds nothing and a run after a kill adds the rest.
+run adds nothing and a run after a kill adds the rest. It is passed over by its key alone: no text
+of it is looked at again, and nothing is written.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from memory.importers.shapes import Source, read
 from memory.importers.values import Conversation, ImportReport, KeyedMessage, Problem
 from memory.memory import Memory, UserMemory
 
-BATCH = 50
+BATCH = 200
 """Messages that become durable together."""
 
 Progress = Callable[[float, int], None]
@@ -65,6 +66,7 @@ class _Import:
         self._dry_run = dry_run
         self._format = ""
         self._sessions: set[str] = set()
+        self._known: frozenset[str] = frozenset()
         self._last_seq: dict[str, int] = {}
         self._counts: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
@@ -73,6 +75,7 @@ class _Import:
 
     async def all(self) -> None:
         self._last_seq = {info.session: info.messages for info in await self._user.sessions()}
+        self._known = frozenset(self._last_seq)
         for item in self._source.found:
             if isinstance(item, Problem):
                 self._problems.append(item)
@@ -111,6 +114,11 @@ class _Import:
 
     async def _record(self, session: str, batch: Sequence[KeyedMessage]) -> None:
         """The batch at once; where one message is refused, the others one by one."""
+        if session in self._known:
+            there = await self._user.session(session).has([key for key, _ in batch])
+            batch = [keyed for keyed in batch if keyed[0] not in there]
+        if not batch:
+            return
         try:
             await self._store(session, batch)
         except InvalidInput as error:

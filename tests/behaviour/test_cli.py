@@ -127,13 +127,13 @@ def test_an_import_that_was_killed_is_finished_by_the_next_run(
     trimem: Trimem, tmp_path: Path
 ) -> None:
     path = tmp_path / "long.jsonl"
-    _write(path, [{"session": "s", "role": "user", "content": f"number {n}"} for n in range(300)])
+    _write(path, [{"session": "s", "role": "user", "content": f"number {n}"} for n in range(500)])
     killed = subprocess.run([sys.executable, "-c", _KILLED_IN_THE_MIDDLE, str(path)], check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert trimem("sessions", "-u", "ada", "--json").json[0]["messages"] == 100
+    assert trimem("sessions", "-u", "ada", "--json").json[0]["messages"] == 200
     report = trimem("import", str(path), "-u", "ada", "--json").json
-    assert (report["messages"], report["added"]) == (300, 200)
-    assert trimem("sessions", "-u", "ada", "--json").json[0]["messages"] == 300
+    assert (report["messages"], report["added"]) == (500, 300)
+    assert trimem("sessions", "-u", "ada", "--json").json[0]["messages"] == 500
 
 
 # --- asking ------------------------------------------------------------------------------------
@@ -491,6 +491,27 @@ asyncio.run(main())
 
 
 # --- upkeep ------------------------------------------------------------------------------------
+
+
+def test_shards_can_be_changed_and_everything_is_found_as_before(
+    trimem: Trimem, chat: Path
+) -> None:
+    assert trimem("import", str(chat), "-u", "ada").code == 0
+    before = trimem("recall", "Where does the cat sleep?", "-u", "ada", "--json").json
+    assert before["items"]
+    for shards in (80, 64):
+        ran = trimem("relayout", "--shards", str(shards), "--json")
+        assert ran.code == 0
+        assert ran.json["copied"] >= 6
+        assert trimem("recall", "Where does the cat sleep?", "-u", "ada", "--json").json == before
+    assert trimem("relayout", "--shards", "64", "--json").json == {"shards": 64, "copied": 0}
+    assert trimem("relayout", "--shards", "5000").code == 1
+
+
+def test_reembedding_for_an_embedder_that_does_not_exist_is_one_line(trimem: Trimem) -> None:
+    ran = trimem("reembed", "--to", "nothing-like-it")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("trimem: embedder 'nothing-like-it'")
 
 
 def test_the_tiers_are_made_again_from_the_journal(trimem: Trimem, chat: Path) -> None:

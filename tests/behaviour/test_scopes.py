@@ -96,7 +96,7 @@ def test_no_read_or_write_can_be_spelt_without_a_scope() -> None:
     """What Memory itself offers is about the store as a whole; memories are behind `user(…)`."""
     operators = {
         "open", "user", "settled", "lags", "health", "settings", "scopes", "exclusive", "note",
-        "noted", "rebuild", "reembed", "repair", "llm", "registry", "unread",
+        "noted", "prepare", "rebuild", "reembed", "relayout", "repair", "llm", "registry", "unread",
     }  # fmt: skip
     public = {name for name in vars(Memory) if not name.startswith("_")}
     assert public == operators
