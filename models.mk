@@ -1,5 +1,5 @@
-# The sentence-transformers embedder against the real library, in an environment of its own: torch
-# is large, and nothing else here needs it. The environment is kept while its pins are the same.
+# The sentence-transformers embedder and reranker against the real library, in an environment of their
+# own: torch is large, and nothing else here needs it. It is kept while its pins are the same.
 
 MODELS_ENV ?= .venv-models
 MODELS_PINS := $(shell cat requirements.lock requirements-models.txt tests/models/stand_ins.py | cksum | tr ' ' -)
@@ -7,7 +7,7 @@ MODELS_READY := $(MODELS_ENV)/ready-$(MODELS_PINS)
 
 .PHONY: test-models
 
-test-models: $(MODELS_READY) ## the sentence-transformers embedder, with torch, in .venv-models
+test-models: $(MODELS_READY) ## the sentence-transformers embedder and reranker, with torch, in .venv-models
 	HF_HUB_OFFLINE=1 $(MODELS_ENV)/bin/python -m pytest --confcutdir=tests/models tests/models $(ARGS)
 
 $(MODELS_READY):

@@ -219,7 +219,7 @@ def _usable(given: Any, n: int) -> list[float]:
     """Raises RerankFailed where they are no scores of `n` texts."""
     try:
         scores = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # it may be an object of any library
         raise RerankFailed("what it gave are no numbers") from None
     if scores.shape != (n,):
         raise RerankFailed(f"it gave {scores.size} numbers for {n} texts")
