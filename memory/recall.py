@@ -107,9 +107,10 @@ DEFAULT: Final = RecallPolicy()
 def strengths(scored: Scored, policy: RecallPolicy) -> Floats:
     """The score of each candidate, best first, before age and literal hits are looked at."""
     if scored.evidence >= policy.own_floor:
-        sure = 0.5 + 0.5 * scored.confidence
-        near = scored.relative >= policy.least_share
-        return (1.0 - LITERAL_BAND) * sure * np.where(near, scored.relative, 0.0)
+        strong = (1.0 - LITERAL_BAND) * (0.5 + 0.5 * scored.confidence) * scored.relative
+        far = scored.relative < policy.least_share
+        below = policy.floor * np.minimum(0.99, scored.relative / (policy.least_share or 1.0))
+        return np.where(far, np.minimum(strong, below), strong)
     # Not all the way to 0, so that what would have come first is seen among the near misses.
     unsure = max(scored.evidence, 0.5 * policy.own_floor * scored.confidence)
     return (1.0 - LITERAL_BAND) * unsure * scored.relative

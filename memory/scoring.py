@@ -30,6 +30,8 @@ from memory.places import NOWHERE, Floats, Numbers, Places
 
 Vectors = NDArray[np.float32]
 
+DECIMALS: Final = 5
+"""Of cosines: the last bits of the same one depend on what is computed beside it."""
 LONG: Final = 300
 """Bytes of an episode that says enough by itself."""
 PARTS: Final = (
@@ -203,4 +205,8 @@ def cosines(
     around = rows[here] + rows[row_of(places.before[at])] + rows[row_of(places.after[at])]
     length = np.linalg.norm(around, axis=1)
     near = np.where(length > 0, (around @ query) / np.where(length > 0, length, 1.0), np.nan)
-    return own, np.where(places.size[at] > LONG, own, near)
+    return _rounded(own), _rounded(np.where(places.size[at] > LONG, own, near))
+
+
+def _rounded(cosines: Vectors) -> Floats:
+    return np.asarray(np.round(cosines.astype(np.float64), DECIMALS), dtype=np.float64)
