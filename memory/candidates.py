@@ -102,7 +102,7 @@ SPARE: Final = 10
 def find(connection: Connection, owner: bytes, said: Said, asked: Asked) -> Found:
     """The candidates for a query, and the best of them read."""
     looked = look_at(connection, said, asked)
-    all_seen = len(looked.at) == len(said.places)
+    all_seen = max(len(looked.at), asked.each) >= len(said.places)
     if asked.accepts is not None:
         return _filtered(connection, owner, looked, asked, asked.accepts, all_seen)
     order = scored(looked, asked.policy.weights, asked.calibrated, alone=_alone(asked))
