@@ -79,7 +79,7 @@ def test_what_is_below_the_floor_is_reported_with_the_numbers() -> None:
         assert f"{each.score:.2f}" in each.reason
         assert "0.15" in each.reason
         assert "3 were" in each.reason
-    lower = POLICY.model_copy(update={"floor": 0.0001})
+    lower = POLICY.model_copy(update={"floor": 0.0001, "least_share": 0.0})
     assert ids(recalled("soil", talk, given_, policy=lower)[0])[:3] == ["a", "b", "c"]
 
 
@@ -107,7 +107,19 @@ def test_without_evidence_everything_is_below_the_floor_and_keeps_its_order() ->
     assert strength.max() < POLICY.floor
     assert np.all(np.diff(strength) < 0)
     sure = Scored(unsure.at, unsure.relative, unsure.parts, unsure.confidence, 1.0)
-    assert strengths(sure, POLICY)[0] == pytest.approx(0.9 * unsure.confidence)
+    assert POLICY.floor < strengths(sure, POLICY)[0] <= 1 - LITERAL_BAND
+
+
+def test_beside_an_answer_what_has_a_small_share_of_it_is_none() -> None:
+    talk = [*TALK, episode("d", "the roof leaks")]
+    given_ = {"a": 0.6, "b": 0.55, "c": 0.22, "d": 0.1}
+    items, dropped = recalled("soil", talk, given_)
+    assert ids(items) == ["a", "b"]
+    (miss,) = dropped
+    assert (miss.id, miss.cause) == ("c", "below_floor")
+    assert 0 < miss.score < POLICY.floor
+    every = POLICY.model_copy(update={"least_share": 0.0, "floor": 0.001})
+    assert ids(recalled("soil", talk, given_, policy=every)[0]) == ["a", "b", "c"]
 
 
 def test_more_than_k_are_cut_and_the_next_ones_reported() -> None:
@@ -234,10 +246,10 @@ def test_age_takes_no_more_than_its_part_and_what_is_of_tomorrow_is_new() -> Non
         episode("tomorrow", "mate", event_time=NOW + timedelta(days=900)),
     ]
     items, _ = recalled("drinks", talk, {"old": 0.6, "tomorrow": 0.6}, policy=policy)
-    assert {item.id: item.score for item in items} == {
-        "tomorrow": pytest.approx(0.45),
-        "old": pytest.approx(0.36),
-    }
+    assert ids(items) == ["tomorrow", "old"]
+    plain, _ = recalled("drinks", talk, {"old": 0.6, "tomorrow": 0.6})
+    assert items[0].score == plain[0].score == plain[1].score
+    assert items[1].score == pytest.approx(0.8 * items[0].score, abs=0.001)
 
 
 def test_use_and_importance_count_where_a_policy_says_so() -> None:
@@ -270,7 +282,9 @@ def test_an_answer_is_found_beside_the_question_that_was_hit() -> None:
 
 def test_each_item_says_why_it_is_here() -> None:
     lonely = [episode("said", "kayak"), episode("meant", "boat"), episode("learnt", "lake")]
-    items, _ = recalled("kayak", lonely, {"meant": 0.6, "learnt": 0.2}, facts={"learnt": 1.0})
+    every = POLICY.model_copy(update={"least_share": 0.0})
+    given_ = {"meant": 0.6, "learnt": 0.2}
+    items, _ = recalled("kayak", lonely, given_, facts={"learnt": 1.0}, policy=every)
     assert {item.id: item.reason for item in items} == {
         "said": "shares words",
         "meant": "close in meaning",
