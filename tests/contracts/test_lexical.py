@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,14 +15,16 @@ from sqlalchemy import Connection
 
 from memory import episode_store as store
 from memory import lexical
+from memory.asking import Query
 from memory.bm25 import K1, B
 from memory.episodes import split
 from memory.errors import InvalidInput
 from memory.journal import Journal
 from memory.journal.schema import owner_of
-from memory.lexical import READ, LexicalIndex
+from memory.lexical import KEPT, READ, LexicalIndex
 from memory.models import RecordedMessage, Role, Scope
 from memory.text import terms
+from tests import ranking
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TIMEOUT = timedelta(seconds=60)
@@ -65,12 +69,14 @@ def index(journal: Journal) -> LexicalIndex:
     return LexicalIndex(journal)
 
 
-async def store_texts(journal: Journal, scope: Scope, texts: Sequence[str]) -> dict[str, str]:
+async def store_texts(
+    journal: Journal, scope: Scope, texts: Sequence[str], session: str = "s"
+) -> dict[str, str]:
     """Stores an episode for each text, without vectors; texts by the ids of their episodes."""
     messages = [
         RecordedMessage(
-            id=f"{scope.tenant} {scope.user} {seq} {text[:20]!r}",
-            session="s",
+            id=f"{scope.tenant} {scope.user} {session} {seq} {text[:20]!r}",
+            session=session,
             seq=seq,
             role=Role.USER,
             content=text,
@@ -236,6 +242,79 @@ async def test_a_reindexed_user_is_searched_as_before(
     await journal.write(work)
     assert before
     assert await index.search(scope, "Ada painted the fence", 10) == before
+
+
+# --- what is kept, and what is left out --------------------------------------------------------
+
+
+async def test_what_is_kept_answers_as_reading_anew_does(
+    journal: Journal, index: LexicalIndex, scope: Scope
+) -> None:
+    """Whatever others add, archive and bring back between the questions."""
+
+    async def same() -> None:
+        for query in ("Ada painted the fence", "lamp", "unicorn garden"):
+            anew = await LexicalIndex(journal).search(scope, query, 20)
+            assert await index.search(scope, query, 20) == anew
+
+    async def archive(*names: str, archived: bool = True) -> None:
+        def work(connection: Connection) -> None:
+            user = store.made_owner(connection, owner_of(scope))
+            store.set_archived(connection, user.n, names, archived=archived)
+
+        await journal.write(work)
+
+    texts = await store_texts(journal, scope, FILLER[:60])
+    await same()
+    texts |= await store_texts(journal, scope, ["a unicorn in the garden", "Ada lost a lamp"], "b")
+    await same()
+    await archive(*list(texts)[3:40:3])
+    await same()
+    texts |= await store_texts(journal, scope, ["the fence of the unicorn"], "a")
+    await archive(*list(texts)[3:10:3], archived=False)
+    await same()
+
+    def reindex(connection: Connection) -> None:
+        store.reindex(connection, store.made_owner(connection, owner_of(scope)).n)
+
+    await journal.write(reindex)
+    await same()
+    assert len(await index.search(scope, "unicorn", 5)) == 2
+
+
+async def test_many_who_ask_at_once_are_answered_as_one_is(
+    journal: Journal, index: LexicalIndex, scope: Scope
+) -> None:
+    await store_texts(journal, scope, FILLER)
+    queries = ["Ada painted the fence", "a lamp", "old books", "Emil", "umbrella number 7"] * 8
+    alone = [await LexicalIndex(journal).search(scope, query, 10) for query in queries[:5]]
+    found = await asyncio.gather(*(index.search(scope, query, 10) for query in queries))
+    assert found == alone * 8
+
+
+@pytest.mark.parametrize("too_many", [False, True])
+async def test_terms_that_were_left_out_are_completed_for_candidates(
+    journal: Journal, index: LexicalIndex, scope: Scope, too_many: bool
+) -> None:
+    """Their scores, alone and with their windows, are those of never having left anything out."""
+    said = ["the daily report of a pelican", "nothing of it", "a pelican reports", "it is done"]
+    texts = [*said, *(f"the daily report of team {n % 7} is done" for n in range(READ + 50))]
+    await store_texts(journal, scope, texts)
+    query = Query.of("is the daily report of the pelican done")
+    found = await journal.query(lambda c: lexical.said(c, index.shelf, scope, query))
+    assert found is not None
+    assert found.unread
+    at = found.places.with_neighbours(found.best(5))
+    assert len(at) == 4
+    if too_many:  # of a term that more than KEPT episodes say, only these are read
+        many = [term._replace(episodes=KEPT + 1) for term in found.unread]
+        found = replace(found, unread=tuple(many))
+    around = found.places.with_neighbours(at, 2)
+    scores = (await journal.query(lambda c: lexical.completed(c, found, around))).scores(at)
+    whole = ranking.Journal(ranking.conversation(*texts)).said(query.text).scores(at)
+    for which in ("own", "window", "covered"):
+        expected = getattr(whole, which).tolist()
+        assert getattr(scores, which).tolist() == pytest.approx(expected), which
 
 
 @pytest.mark.parametrize(
