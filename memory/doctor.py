@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 from pydantic import SecretStr
 
+from memory import episode_store as store
 from memory.embedding import open_embedder
 from memory.errors import AgentMemoryError, LLMError, LLMUnavailable, TierUnavailable
 from memory.journal import Journal
@@ -135,8 +136,16 @@ def _url(secret: SecretStr | None) -> str | None:
 
 
 async def _journal(url: str | None, settings: Settings) -> Health:
+    """How the journal is, and what a repair will bring from former rules to today's."""
     async with Journal.open(_reachable("journal", url), timeout=settings.timeout) as journal:
-        return await journal.health()
+        found = await journal.health()
+        users, vectors = await journal.query(
+            lambda c: (len(store.owners_with_other_lexicon(c)), store.count_outdated(c))
+        )
+    if not (users or vectors):
+        return found
+    waits = f"of former rules: the postings of {users} users, {vectors} vectors"
+    return found.model_copy(update={"version": f"{found.version}; {waits}"})
 
 
 async def _working(url: str | None, settings: Settings) -> Health:

@@ -13,8 +13,11 @@ from urllib.parse import urlsplit
 
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import insert
 
 from memory.doctor import doctor
+from memory.journal import Journal
+from memory.journal.episode_tables import episode_owners
 from memory.local import LocalStack
 from memory.models import Health
 from memory.settings import Settings
@@ -45,6 +48,20 @@ async def test_on_the_local_stack_every_part_answers_with_its_version(local: Loc
     assert {part: health.problem for part, health in found.items() if not health.ok} == {}
     assert all(health.version for health in found.values())
     assert found["data folder"].where == str(local.folder)
+
+
+async def test_what_a_repair_will_bring_to_todays_rules_is_said_and_is_no_fault(
+    local: LocalStack, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'journal.db'}"
+    settings = {"home": local.folder, "journal_url": SecretStr(url)}
+    assert "former" not in (await examined(**settings))["journal"].version
+    async with Journal.open(url, timeout=timedelta(seconds=5)) as journal:
+        old = {"owner": bytes(16), "lexicon": 1}
+        await journal.write(lambda c: c.execute(insert(episode_owners), old) and None)
+    found = (await examined(**settings))["journal"]
+    assert found.ok
+    assert found.version.endswith("of former rules: the postings of 1 users, 0 vectors")
 
 
 async def test_on_servers_every_part_answers_and_no_password_is_shown(
