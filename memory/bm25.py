@@ -103,7 +103,7 @@ class Said:
     def with_more(
         self, terms: Sequence[Term], postings: Mapping[int, Postings], among: Numbers | None = None
     ) -> Said:
-        """With the postings of terms, everywhere or only at these places."""
+        """With the postings of terms, everywhere or only at these places, in place of what was."""
         found = [(self._index[term.key], *postings[term.key]) for term in terms]
         if not found:
             return self
@@ -117,7 +117,8 @@ class Said:
             wanted = np.zeros(len(self.places) + 1, dtype=bool)  # the last one for NOWHERE
             wanted[among] = True
             chosen = wanted[rows[:, 1]]
-        return replace(self, rows=np.concatenate((self.rows, rows[chosen])))
+        others = ~np.isin(self.rows[:, 0], [at for at, _, _ in found])
+        return replace(self, rows=np.concatenate((self.rows[others], rows[chosen])))
 
     @property
     def _index(self) -> dict[int, int]:

@@ -117,7 +117,7 @@ def find(connection: Connection, owner: bytes, said: Said, asked: Asked) -> Foun
     numbers = said.places.n[order.at[wanted]].tolist()
     read = store.by_number(connection, owner, numbers)
     found = {at: read[n] for at, n in zip(wanted.tolist(), numbers, strict=True) if n in read}
-    return Found(order, found, asked.k + int(inside[:count].sum()), all_seen)
+    return Found(order, found, asked.k + int(inside[: int(far)].sum()), all_seen)
 
 
 FEWEST: Final = 30

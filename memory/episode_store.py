@@ -256,6 +256,8 @@ def put_vectors(
             insert(episode_vectors),
             [{"n": n, "space": space, "vector": to_vector_bytes(vectors[n])} for n in part],
         )
+    if before:  # what was read of these is out of date
+        lexical.another_edition(connection, owner_n)
     if len(vectors) > before:
         _count_vectors(connection, owner_n, space, len(vectors) - before)
 
@@ -303,8 +305,9 @@ def set_archived(
     postings = [Posting.of(n, searched_text(episode)) for n, episode in changed]
     if archived:
         lexical.unindex(connection, owner_n, postings)
-    else:
+    elif postings:
         lexical.index(connection, owner_n, postings)
+        lexical.another_edition(connection, owner_n)  # these are not the newest
     return [episode for _, episode in changed]
 
 

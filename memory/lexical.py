@@ -162,6 +162,15 @@ def forget_all(connection: Connection, owner_n: int) -> None:
     )
 
 
+def another_edition(connection: Connection, owner_n: int) -> None:
+    """Says that what is there of a user has changed, other than by more of it."""
+    connection.execute(
+        update(episode_owners)
+        .where(episode_owners.c.n == owner_n)
+        .values(edition=episode_owners.c.edition + 1)
+    )
+
+
 def _count(connection: Connection, owner_n: int, found: Sequence[Posting], sign: int) -> None:
     """Adds episodes to the counts, or with -1 takes them away, which is another edition."""
     saying = Counter(term for each in found for term in each.terms)
@@ -245,8 +254,9 @@ def said(connection: Connection, shelf: Shelf, scope: Scope, query: Query) -> Sa
     known = rarest_first([term for term in asked if term.episodes])[:LONGEST_QUERY]
     unknown = [term for term in asked if not term.episodes][:LONGEST_QUERY]
     chosen = _choosing(known)
+    cut = [term for term in chosen if term.episodes > READ]
     unread = Said(
-        user.n, kept, places, terms=(*known, *unknown), unread=tuple(known[len(chosen) :])
+        user.n, kept, places, terms=(*known, *unknown), unread=(*cut, *known[len(chosen) :])
     )
     read = _whole(connection, unread, chosen)
     newest = {key: (which[-READ:], times[-READ:]) for key, (which, times) in read.items()}

@@ -55,9 +55,9 @@ class Kept:
             if len(known) + len(more) == user.active:
                 self.places = known.with_more(more)
                 return
-        self.places = Places.of(read(0), user.edition)
+        places = Places.of(read(0), user.edition)
         with self._lock:
-            self._postings.clear()
+            self.places, self._postings, self._vectors = places, {}, {}
 
     def postings(
         self,
@@ -69,7 +69,9 @@ class Kept:
 
         `read` gives term, number and times of those of these terms with numbers above one.
         """
-        found = {key: known for key in wanted if (known := self._postings.get(key)) is not None}
+        with self._lock:  # ordinals of another edition mean others
+            kept = self._postings if self.places.edition == places.edition else {}
+        found = {key: known for key in wanted if (known := kept.get(key)) is not None}
         missing = [key for key in wanted if key not in found]
         grown = [key for key in found if len(found[key][0]) < wanted[key]]
         if missing:
@@ -79,8 +81,7 @@ class Kept:
             more = split(places, grown, read(grown, seen))
             found |= {key: _joined(found[key], more[key]) for key in grown}
         with self._lock:
-            if self.places.edition == places.edition:
-                self._postings.update({key: found[key] for key in (*missing, *grown)})
+            kept.update({key: found[key] for key in (*missing, *grown)})
         return found
 
     def numbers(

@@ -81,8 +81,8 @@ class Journal:
         self.edition += 1
 
     def unarchive(self, *numbers: int) -> None:
-        """Episodes that come back are additions, to the journal."""
         self.archived.difference_update(numbers)
+        self.edition += 1
 
     def reindex(self) -> None:
         self.edition += 1

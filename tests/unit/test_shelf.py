@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -152,20 +153,6 @@ def test_a_reader_of_an_older_snapshot_leaves_nothing_wrong_behind() -> None:
     assert_current(journal, journal.kept(shelf))
 
 
-def test_who_is_still_reading_the_former_edition_leaves_nothing_wrong_behind() -> None:
-    journal, shelf = Journal(conversation("kayak", "lamp", "kayak lamp")), Shelf()
-    late = journal.kept(shelf)
-    places, said, rows = late.places, journal.saying(keys()), journal.postings(keys())
-    journal.archive(1)
-    assert len(journal.kept(shelf).places) == 2
-    late.postings(
-        places, said, lambda wanted, after: [r for r in rows if r[0] in wanted and r[1] > after]
-    )
-    assert_current(journal, journal.kept(shelf))
-    journal.add(conversation("kayak tax", first=4))
-    assert_current(journal, journal.kept(shelf))
-
-
 def test_threads_that_ask_at_once_all_find_what_is_there() -> None:
     shelf = Shelf()
     texts = [WORDS[n % 3] for n in range(60)]
@@ -305,3 +292,25 @@ def test_places_and_vectors_of_one_user_are_not_those_of_another() -> None:
     first.vectors([1], 1, 1, Vectors({1: [1.0]}))
     assert second.vectors([1], 1, 1, Vectors({}))[0] == []
     assert shelf.of(Asked(1, 1, 0), one.read_rows) is first
+
+
+@pytest.mark.parametrize("change", ["archive", "unarchive"])
+def test_who_is_still_reading_the_former_edition_leaves_nothing_wrong_behind(change: str) -> None:
+    journal, shelf = Journal(conversation("kayak", "lamp", "kayak lamp")), Shelf()
+    if change == "unarchive":
+        journal.archive(1)
+    late = journal.kept(shelf)
+    places, said, rows = late.places, journal.saying(keys()), journal.postings(keys())
+    if change == "archive":
+        journal.archive(1)
+    else:
+        journal.unarchive(1)
+    assert len(journal.kept(shelf).places) == len(journal.rows())
+    late.postings(
+        places,
+        said,
+        lambda wanted, after: [row for row in rows if row[0] in wanted and row[1] > after],
+    )
+    assert_current(journal, journal.kept(shelf))
+    journal.add(conversation("kayak tax", first=4))
+    assert_current(journal, journal.kept(shelf))
