@@ -790,6 +790,10 @@ async def test_users_are_shared_out_anew_while_others_read_and_write(
     for who in crowd.scopes:
         await crowd.write(who, 4)
         await crowd.read(who)
+    away = crowd.reader  # somebody who was not there when they were moved
+    for who in crowd.scopes:
+        await crowd.read(who)
+    crowd.reader = EpisodicMemory(place.journal, place.chroma, StubEmbedder())
     for shards in (31, 9, 31):
         before, seen = crowd.reads, list[tuple[int, int]]()
         async with crowd.busy():
@@ -799,6 +803,9 @@ async def test_users_are_shared_out_anew_while_others_read_and_write(
         assert copied >= 24 * 4
         assert seen[-1][0] == seen[-1][1]
         assert crowd.reads > before + 24
+        crowd.reader, away = away, crowd.reader
+        for who in crowd.scopes:
+            await crowd.read(who)
         layout = await episodic._layout()
         assert layout.row.shards.number == shards
         assert (layout.row.coming, layout.row.left) == (None, ())
