@@ -601,6 +601,8 @@ class EpisodicMemory:
             ) -> Owner:
                 store.put_vectors(connection, owner_n, layout.space, good)
                 if settles:
+                    if good:  # also those that had none: what was read of the user is out of date
+                        lexical.another_edition(connection, owner_n)
                     store.settle(connection, list(good))
                     store.note_flaws(connection, bad)
                 return store.made_owner(connection, owner)
