@@ -1,6 +1,8 @@
-"""What a query asks for by its words: terms, and what each counts. Pure.
+"""What a query asks for by its words: terms, what each counts, and what may stand for it. Pure.
 
-Words that only ask say little about an answer. In a dialogue the last two lines are what it is
+A word near another in meaning stands for it, for half of what it counts and less the further away
+it is (`near_words`); of all that say one term, the best counts. Words that only ask say little
+about an answer. In a dialogue the last two lines are what it is
 about, and the lines before them what led there. The name of a speaker who is named is left out:
 whose words they are is a part of the score of its own.
 """
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory.bm25 import Wanted, term_key
+from memory.near_words import near
 from memory.places import Places
 from memory.text import only_asking, terms
 from memory.whose import named
@@ -22,8 +25,12 @@ EARLIER: Final = 0.5
 """What a term of an earlier line of a dialogue counts."""
 LATEST: Final = 2
 """Lines of a dialogue that count in full."""
+NEAR: Final = 0.5
+"""What a word near another counts, times their cosine."""
 LOOKED_UP: Final = 1_000
 """Different terms that are looked at, the first ones."""
+NEAR_LOOKED_UP: Final = 640
+"""Words near them that are looked at in all: of a long query, fewer near each of its terms."""
 _LABEL: Final = re.compile(r"^\s*<?[\w ]{1,20}>?\s*[:：]\s*")
 
 
@@ -41,18 +48,24 @@ class Query:
             for term in terms(line):
                 weights[term] = max(weight, weights.get(term, 0.0))
         asking = only_asking(text)
-        return cls(
-            text,
-            tuple(
-                Wanted(
-                    term_key(term),
-                    group,
-                    factor=weight * (ASKING if term in asking else 1.0),
-                    asks=term in asking,
-                )
-                for group, (term, weight) in enumerate(list(weights.items())[:LOOKED_UP])
-            ),
-        )
+        asked = list(weights.items())[:LOOKED_UP]
+        each = NEAR_LOOKED_UP // max(1, len(asked))
+        wanted: dict[int, Wanted] = {}
+        for group, (term, weight) in enumerate(asked):
+            asks = term in asking
+            factor = weight * (ASKING if asks else 1.0)
+            wanted[term_key(term)] = Wanted(term_key(term), group, factor, asks=asks)
+        for group, (term, _) in enumerate(asked):
+            own = wanted[term_key(term)]
+            for other, cosine in near(term)[:each]:
+                key, factor = term_key(other), NEAR * cosine * own.factor
+                if key not in wanted or (wanted[key].near and wanted[key].factor < factor):
+                    wanted[key] = Wanted(key, group, factor, near=True, asks=own.asks)
+        return cls(text, tuple(wanted.values()))
+
+    def exact(self) -> Query:
+        """Without words that may stand for others."""
+        return Query(self.text, tuple(each for each in self.wanted if not each.near))
 
     def without_names(self, places: Places) -> tuple[Wanted, ...]:
         """The terms without the names of speakers whom the query names; all, if it is only that."""
@@ -61,7 +74,8 @@ class Query:
             for number in named(self.text, places)
             for term in terms(places.speakers[number])
         }
-        return tuple(each for each in self.wanted if each.key not in names) or self.wanted
+        groups = {each.group for each in self.wanted if each.key in names and not each.near}
+        return tuple(each for each in self.wanted if each.group not in groups) or self.wanted
 
 
 def last_line(text: str) -> str | None:

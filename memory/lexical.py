@@ -46,6 +46,8 @@ Terms = Counter[int]
 
 LONGEST_QUERY = 64
 """Different terms of a query that count; of a longer query, the rarest ones."""
+NEAR = 8
+"""Words near a term that stand for it, at most."""
 READ = 2_000
 """Postings that choose the candidates."""
 CANDIDATES = 100
@@ -95,7 +97,7 @@ class LexicalIndex:
         """
         if k < 1:
             raise InvalidInput(f"k is {k}; at least 1 is wanted")
-        query = Query.of(text)
+        query = Query.of(text).exact()
         if not query.wanted:
             return []
         return await self._journal.query(lambda c: self._search(c, scope, query, k))
@@ -251,13 +253,14 @@ def said(connection: Connection, shelf: Shelf, scope: Scope, query: Query) -> Sa
     found = _FREQUENCIES(connection).rows(connection, given) if wanted else []
     saying = {row.term: row.episodes for row in found if row.episodes > 0}
     asked = [Term(each, saying.get(each.key, 0), user.active) for each in wanted]
-    known = rarest_first([term for term in asked if term.episodes])[:LONGEST_QUERY]
-    unknown = [term for term in asked if not term.episodes][:LONGEST_QUERY]
-    chosen = _choosing(known)
+    known = rarest_first([term for term in asked if term.episodes and not term.wanted.near])
+    known = known[:LONGEST_QUERY]
+    unknown = [term for term in asked if not (term.episodes or term.wanted.near)][:LONGEST_QUERY]
+    beside = _nearest([term for term in asked if term.episodes and term.wanted.near])
+    chosen = _choosing(known or rarest_first(beside))
     cut = [term for term in chosen if term.episodes > READ]
-    unread = Said(
-        user.n, kept, places, terms=(*known, *unknown), unread=(*cut, *known[len(chosen) :])
-    )
+    others = [term for term in (*known, *beside) if term not in chosen]
+    unread = Said(user.n, kept, places, terms=(*known, *unknown, *beside), unread=(*cut, *others))
     read = _whole(connection, unread, chosen)
     newest = {key: (which[-READ:], times[-READ:]) for key, (which, times) in read.items()}
     return unread.with_more(chosen, newest)
@@ -273,8 +276,16 @@ def completed(connection: Connection, found: Said, places: Numbers) -> Said:
     return found.with_more(found.unread, read, places)
 
 
+def _nearest(beside: Sequence[Term]) -> list[Term]:
+    """Of the words near each term that the user's episodes say, the nearest few."""
+    groups: dict[int, list[Term]] = {}
+    for term in sorted(beside, key=lambda each: (-each.wanted.factor, each.key)):
+        groups.setdefault(term.wanted.group, []).append(term)
+    return [term for group in groups.values() for term in group[:NEAR]]
+
+
 def _choosing(weighed: Sequence[Term]) -> tuple[Term, ...]:
-    """The rarest terms, as many as have READ postings together; at least one."""
+    """The rarest terms, as many as have READ postings together; at least one, if there is one."""
     read = 0
     for at, term in enumerate(weighed):
         read += term.episodes

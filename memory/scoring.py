@@ -60,6 +60,12 @@ class Calibration(Value):
     low: float
     high: float
 
+    def related(self, cosines: Floats) -> float:
+        """How far the best cosine is from that of unrelated texts, in [0, 1]: the order by meaning
+        means nothing where all of it is noise."""
+        best = float(np.max(cosines[~np.isnan(cosines)], initial=0.0))
+        return min(1.0, best / self.low) if self.low > 0 else 1.0
+
     def __call__(self, cosine: Floats) -> Floats:
         return np.clip((cosine - self.low) / (self.high - self.low), 0.0, 1.0)
 
@@ -124,11 +130,13 @@ def scored(
     if not len(looked.at):
         return Scored(looked.at, np.zeros(0))
     low = min(_least(looked), calibrated.low)
-    near = _relative(looked.near, low)
-    words_near = _share(looked.said.window)
+    related = calibrated.related(looked.cosines)
+    words, words_near = _share(looked.said.own), _share(looked.said.window)
+    near = np.where(np.isnan(looked.near), words_near, related * _relative(looked.near, low))
+    own = np.where(np.isnan(looked.cosines), words, related * _relative(looked.cosines, low))
     parts = {
-        "words": _share(looked.said.own),
-        "meaning": _relative(looked.cosines, low),
+        "words": words,
+        "meaning": own,
         "words_near": words_near,
         "meaning_near": near,
         "session": _best_of_session((words_near, near), looked.places.session[looked.at]),
@@ -138,19 +146,19 @@ def scored(
         "facts": looked.facts,
     }
     total = np.sum([getattr(weights, name) * parts[name] for name in PARTS], axis=0)
-    by_itself = parts["words"] + parts["meaning"]
+    by_itself = words + own
     order = np.lexsort((looked.at, -np.round(by_itself, 9), -np.round(total, 9)))
     best = float(total[order[0]])
     meaning = calibrated(np.nan_to_num(looked.cosines, nan=-1.0))
     covered = looked.said.covered
-    own = 1.0 - (1.0 - 0.5 * meaning) * (1.0 - parts["words"] * np.sqrt(covered))
-    evidence = 0.5 * meaning + 0.5 * parts["words"] * np.clip((covered - 0.3) / 0.4, 0.0, 1.0)
+    answers = 1.0 - (1.0 - 0.5 * meaning) * (1.0 - words * np.sqrt(covered))
+    evidence = 0.5 * meaning + 0.5 * words * np.clip((covered - 0.3) / 0.4, 0.0, 1.0)
     sure = SURE if alone and parts[alone].max() >= 1.0 else 0.0
     return Scored(
         looked.at[order],
         total[order] / best if best > 0 else total[order],
         {name: part[order] for name, part in parts.items()},
-        max(sure, float(own.max())),
+        max(sure, float(answers.max())),
         max(sure, float(evidence.max())),
     )
 

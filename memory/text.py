@@ -301,8 +301,12 @@ def _stem(word: str) -> str:
             word = _without(word, ending)
             break
     if len(word) > 3 and word.endswith("e") and word[-2] not in "aeiou":
-        return word[:-1]
+        return word if _SHORT_STEM.fullmatch(word[:-1]) else word[:-1]
     return word
+
+
+_SHORT_STEM = re.compile("[^aeiouy]+[aeiouy][^aeiouwxy]")
+"""A syllable that an e behind it makes another word: `win` and `wine`, `plan` and `plane`."""
 
 
 def _singular(word: str) -> str:
@@ -316,7 +320,8 @@ def _singular(word: str) -> str:
 
 
 def _without(word: str, ending: str) -> str:
-    """`running` → run, `tried` → try. A stem has three letters or more: `ring` stays."""
+    """`running` → run, `making` → make, `tried` → try. A stem has three letters or more: `ring`
+    stays."""
     stem = word[: -len(ending)]
     if len(stem) < 3 or not any(c in "aeiouy" for c in stem):
         return word
@@ -324,4 +329,4 @@ def _without(word: str, ending: str) -> str:
         return stem[:-1] + "y"
     if stem[-1] == stem[-2] and stem[-1] not in "aeiouslz":
         return stem[:-1]
-    return stem
+    return f"{stem}e" if _SHORT_STEM.fullmatch(stem) else stem

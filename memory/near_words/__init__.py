@@ -31,7 +31,7 @@ from memory.errors import Corrupt
 
 FILE = "near_words.npz"
 
-SHA256 = "f2fa2527541ef75a6e634ce09bd857197cd53a202d4246c2e33bd8e631a43e03"
+SHA256 = "5535576c3f02d8073e48faefe3519d8ba817677c89a109c4b6bb62b952437bea"
 """Of the file. It changes whenever the table is made again."""
 
 Near = tuple[tuple[str, float], ...]

@@ -282,7 +282,7 @@ def test_an_answer_is_found_beside_the_question_that_was_hit() -> None:
 
 def test_each_item_says_why_it_is_here() -> None:
     lonely = [episode("said", "kayak"), episode("meant", "boat"), episode("learnt", "lake")]
-    every = POLICY.model_copy(update={"least_share": 0.0})
+    every = POLICY.model_copy(update={"least_share": 0.0, "floor": 0.01})
     given_ = {"meant": 0.6, "learnt": 0.2}
     items, _ = recalled("kayak", lonely, given_, facts={"learnt": 1.0}, policy=every)
     assert {item.id: item.reason for item in items} == {

@@ -136,13 +136,22 @@ def test_words_are_a_share_of_the_best() -> None:
     assert words["c"] == 0.0
 
 
-def test_meaning_is_a_share_of_the_best_and_nothing_without_a_vector() -> None:
-    talk = [episode(name, "kayak") for name in "abcd"]
+def test_meaning_is_a_share_of_the_best_and_that_of_its_words_without_a_vector() -> None:
+    talk = [*(episode(name, "kayak") for name in "abcd"), episode("e", "tax")]
     found = looked(talk, "kayak", {"a": 0.6, "b": 0.4, "c": 0.2})
     meaning = part(score(found), "meaning", found, talk)
     assert meaning["a"] == pytest.approx(1.0)
     assert meaning["a"] > meaning["b"] > meaning["c"]
-    assert meaning["d"] == 0.0
+    assert meaning["d"] == 1.0
+    assert meaning["e"] == 0.0
+
+
+def test_meaning_counts_less_where_all_of_it_is_noise() -> None:
+    talk = [episode(name, "lamp") for name in "ab"]
+    found = looked(talk, "kayak", {"a": 0.1, "b": 0.05})
+    meaning = part(score(found), "meaning", found, talk)
+    assert meaning["a"] == pytest.approx(0.5)  # of 0.2, where what is related begins
+    assert meaning["b"] < meaning["a"]
 
 
 def test_a_vector_that_is_no_number_is_none() -> None:
