@@ -404,10 +404,15 @@ def _recalled(each: _Candidate) -> Recalled:
 def _why(each: _Candidate) -> str:
     if each.literals:
         return f"has {each.literals[0]!r}"
-    most = max(map(each.parts.__getitem__, _REASONS))
-    return next(reason for name, reason in _REASONS.items() if each.parts[name] == most)
+    for reasons in (_REASONS, _SURROUNDINGS):
+        most = max(map(each.parts.__getitem__, reasons))
+        if most >= TELLING:
+            break
+    return next(reason for name, reason in reasons.items() if each.parts[name] == most)
 
 
+TELLING: Final = 0.25
+"""From how much of a part it is a reason."""
 _REASONS: Final = {
     "words": "shares words",
     "meaning": "close in meaning",
@@ -415,11 +420,14 @@ _REASONS: Final = {
     "meaning_near": "beside what is close in meaning",
     "time": "of the time that is asked for",
     "facts": "where a fact was learnt",
+}
+"""By the part that is the strongest of it; of equal ones, the first."""
+_SURROUNDINGS: Final = {
     "session": "of a conversation about this",
     "speaker": "said by whom the question names",
     "person": "said by whom the question speaks of",
 }
-"""By the part that is the strongest of it; of equal ones, the first."""
+"""Where nothing else tells much."""
 
 
 # --- facts -------------------------------------------------------------------------------------

@@ -236,7 +236,7 @@ async def _in_the_first_week(memory: Memory) -> Early:
 
 async def _built(user: UserMemory, session: str, question: str) -> Context:
     return await user.session(session).build_context(
-        question, system=SYSTEM, budget=BUDGET, reserve=RESERVE
+        question, system=SYSTEM, budget=BUDGET, reserve=RESERVE, k=SHOWN
     )
 
 
