@@ -42,18 +42,22 @@ class Query:
     wanted: tuple[Wanted, ...]
 
     @classmethod
-    def of(cls, text: str) -> Query:
+    def of(cls, text: str, rest: str | None = None) -> Query:
+        """`rest` is the text without the words that name a time: what was said at a time need not
+        say so, and they ask."""
         weights: dict[str, float] = {}
         for line, weight in _lines(text):
             for term in terms(line):
                 weights[term] = max(weight, weights.get(term, 0.0))
         asking = only_asking(text)
+        aside = weights.keys() - terms(rest) if rest is not None else frozenset()
         asked = list(weights.items())[:LOOKED_UP]
         each = NEAR_LOOKED_UP // max(1, len(asked))
         wanted: dict[int, Wanted] = {}
         for group, (term, weight) in enumerate(asked):
             asks = term in asking
             factor = weight * (ASKING if asks else 1.0)
+            asks = asks or term in aside
             wanted[term_key(term)] = Wanted(term_key(term), group, factor, asks=asks)
         for group, (term, _) in enumerate(asked):
             own = wanted[term_key(term)]

@@ -76,7 +76,9 @@ class EpisodeSearch:
             return Recall()
         parts = self._parts
         each = max(CANDIDATES, 2 * wish.k)
-        reading = asyncio.ensure_future(self._said(query))
+        when = When.of(query, wish.now)
+        rest = when.rest if when and not when.alone else None
+        reading = asyncio.ensure_future(self._said(Query.of(query, rest)))
         try:
             vector, missing = await or_named(_embed_query(parts.embedder, query))
             asked = Asked(
@@ -88,7 +90,7 @@ class EpisodeSearch:
                 vector=vector,
                 speaker=said_by(query),
                 person=said_by_us(query),
-                when=When.of(query, wish.now),
+                when=when,
                 accepts=wish.accepts,
             )
             nearest, silent = await self._nearest(vector, each)
@@ -122,14 +124,14 @@ class EpisodeSearch:
         best = await rerank.best(query, ranked, found.k - asked.k + wish.k, parts.reranking)
         return best.model_copy(update={"unavailable": all_named(missing, silent)})
 
-    async def _said(self, query: str) -> Said | None:
+    async def _said(self, query: Query) -> Said | None:
         parts = self._parts
         return await parts.journal.query(
             partial(
                 lexical.said,
                 shelf=parts.lexical.shelf,
                 scope=self._scope,
-                query=Query.of(query),
+                query=query,
             )
         )
 

@@ -125,7 +125,8 @@ def scored(
 ) -> Scored:
     """The candidates, best first, ties by what they have by themselves, then by place.
 
-    A candidate with the whole of the part `alone` answers the query, whatever it says.
+    A candidate with the whole of the part `alone` answers the query, whatever it says, and others
+    count as far as they have of it.
     """
     if not len(looked.at):
         return Scored(looked.at, np.zeros(0))
@@ -146,6 +147,9 @@ def scored(
         "facts": looked.facts,
     }
     total = np.sum([getattr(weights, name) * parts[name] for name in PARTS], axis=0)
+    of_alone = parts[alone] if alone else np.zeros(1)
+    if of_alone.max() >= 1.0:
+        total = total * of_alone
     by_itself = words + own
     order = np.lexsort((looked.at, -np.round(by_itself, 9), -np.round(total, 9)))
     best = float(total[order[0]])
@@ -153,7 +157,7 @@ def scored(
     covered = looked.said.covered
     answers = 1.0 - (1.0 - 0.5 * meaning) * (1.0 - words * np.sqrt(covered))
     evidence = 0.5 * meaning + 0.5 * words * np.clip((covered - 0.3) / 0.4, 0.0, 1.0)
-    sure = SURE if alone and parts[alone].max() >= 1.0 else 0.0
+    sure = SURE if of_alone.max() >= 1.0 else 0.0
     return Scored(
         looked.at[order],
         total[order] / best if best > 0 else total[order],

@@ -25,10 +25,14 @@ _DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True)
 class When:
-    """Spans of time that a query asks about; `alone` when it asks about nothing else."""
+    """Spans of time that a query asks about; `alone` when it asks about nothing else.
+
+    `rest` is the query without the words that name them.
+    """
 
     spans: tuple[Span, ...]
     alone: bool = False
+    rest: str = ""
 
     @classmethod
     def of(cls, query: str, now: datetime) -> When | None:
@@ -43,7 +47,7 @@ class When:
             rest = rest.replace(span.text, " ")
         # Pairs of characters say what the characters do, and reach from one word into the next.
         asked = {term for term in terms(rest) if len(term) != 2 or is_latin(term)}
-        return cls(found, alone=not asked - only_asking(rest) - _HAPPENED)
+        return cls(found, alone=not asked - only_asking(rest) - _HAPPENED, rest=rest)
 
     def __call__(self, places: Places, at: Numbers) -> Floats:
         """1 inside a span, and fading outside: fast before it, slowly after."""
