@@ -37,6 +37,8 @@ HALF_LIFE = timedelta(days=16)
 
 SYSTEM = "You are a considerate assistant. Answer in the user's language."
 BUDGET, RESERVE = 1_200, 300
+SHOWN = 12
+"""Episodes of a context, so that it can be read."""
 
 
 class Person(NamedTuple):
