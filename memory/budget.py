@@ -61,8 +61,8 @@ class ContextPolicy(Value):
     summary: Share = Share(floor=0.25, ceiling=0.25)
     """A summary that is larger is shortened to what it may have."""
     turns: Share = Share(floor=0.3)
-    facts: Share = Share(floor=0.12)
-    episodes: Share = Share(floor=0.18)
+    facts: Share = Share(floor=0.06)
+    episodes: Share = Share(floor=0.24)
     order: tuple[Section, ...] = ("pinned", "summary", "turns", "episodes", "facts")
     """Who gets spare room first."""
     slack: float = Field(default=0.25, ge=0.0, le=0.45)

@@ -1,9 +1,10 @@
 """Former facts: what was true once and bears on a question, and what stands in its place. Pure.
 
-They are never part of a context; they explain why it does not say what somebody remembers. Which
-fact took another's place is read off the registry: of a single-valued predicate it is the object
-that holds now, of a predicate with an opposite the opposite of the same object. Where nothing that
-holds now excludes it, the fact has only ended (or not begun), and no more than that is said.
+They are never part of a context: they explain why it does not say what somebody remembers, and what
+was said of them is shown with a remark that it is no longer so. Which fact took another's place is
+read off the registry: of a single-valued predicate it is the object that holds now, of a predicate
+with an opposite the opposite of the same object. Where nothing that holds now excludes it, the fact
+has only ended (or not begun), and no more than that is said.
 """
 
 from __future__ import annotations
@@ -87,40 +88,85 @@ def open_slots(
     return list(wanted)
 
 
-def near_misses(
+class Replaced(NamedTuple):
+    """A former fact, and what holds now in its place; None where it has only ended, or not begun."""
+
+    former: Former
+    by: Fact | None
+
+
+def replaced(
     former: Sequence[Former],
     current: Iterable[Fact],
     *,
     now: datetime,
     registry: Registry,
-) -> list[Dropped]:
-    """Each with the version that holds now in its place, or only with when it held.
-
-    A fact that holds again is none. They have no rank: what does not hold is not ranked.
-    """
+) -> list[Replaced]:
+    """Each with the version that holds now in its place. A fact that holds again is none."""
     if not former:
         return []
     holding = {fact.fact_id: fact for fact in current if fact.holds_at(now)}
     known = _by_slot(holding.values())
+    return [
+        Replaced(
+            each, _successor(each.fact, known, registry) if each.fact.valid_from <= now else None
+        )
+        for each in former
+        if each.fact.fact_id not in holding
+    ]
+
+
+def near_misses(
+    found: Iterable[Replaced], *, now: datetime, render: Callable[[Fact], str]
+) -> list[Dropped]:
+    """Why they are not shown. They have no rank: what does not hold is not ranked."""
     missed = []
-    for fact, score, scores in former:
-        if fact.fact_id in holding:
-            continue
-        by = _successor(fact, known, registry) if fact.valid_from <= now else None
+    for (fact, score, scores), by in found:
         cause: Cause = "superseded" if by is not None else "out_of_time"
         missed.append(
             Dropped(
                 tier="semantic",
                 id=fact.id,
-                text=excerpt(registry.render(fact)),
+                text=excerpt(render(fact)),
                 score=round(score, 4),
                 scores={arm: round(each, 4) for arm, each in scores.items()},
-                reason=_reason(fact, by, now, registry.render),
+                reason=_reason(fact, by, now, render),
                 cause=cause,
                 by=by.id if by is not None else None,
             )
         )
     return missed
+
+
+def remarks(
+    found: Iterable[Replaced], *, now: datetime, render: Callable[[Fact], str]
+) -> dict[str, str]:
+    """By the id of the message that said it, that something is no longer so, and since when.
+
+    Not of a message that also says what holds now: "I moved from Oslo to Lyon".
+    """
+    said: dict[str, dict[str, None]] = {}
+    for (fact, _, _), by in found:
+        if fact.valid_from > now:
+            continue
+        if by is not None:
+            remark = f"since {_day(by.valid_from)} {_short(render(by))}"
+        else:
+            remark = f"{_short(render(fact))}, until {_day(fact.valid_to or now)}"
+        for message in fact.sources:
+            if by is None or message not in by.sources:
+                said.setdefault(message, {})[remark] = None
+    return {message: f"no longer so: {'; '.join(each)}" for message, each in said.items()}
+
+
+def _short(text: str) -> str:
+    """The text as a part of a line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _REMARK else f"{line[: _REMARK - 1]}…"
+
+
+_REMARK: Final = 80
+"""Characters of a fact in a remark, at most."""
 
 
 def _successor(fact: Fact, current: Mapping[Slot, list[Fact]], registry: Registry) -> Fact | None:

@@ -673,6 +673,7 @@ class Session:
                 facts=facts.facts.items,
                 episodes=episodes.items,
                 k=k,
+                outdated=facts.outdated,
                 dropped=(*episodes.dropped, *facts.facts.dropped),
                 unavailable=all_named(no_window, *episodes.unavailable, *facts.facts.unavailable),
                 behind=behind,

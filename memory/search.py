@@ -8,15 +8,15 @@ answer is named in what comes back; only the journal has to.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 from memory import former, recall
 from memory.errors import EmbeddingFailed, TierUnavailable
-from memory.former import Former
-from memory.models import Dropped, Fact, Recall, Recalled, Scope
+from memory.former import Former, Replaced
+from memory.models import Fact, Recall, Recalled, Scope
 from memory.parts import Parts
 from memory.semantic import SELF, entities
 from memory.semantic import names as entity_names
@@ -54,10 +54,13 @@ class _FactsFound(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """Facts for a question: those that are in every context, and the ranked ones beside them."""
+    """Facts for a question: those that are in every context, and the ranked ones beside them; and
+    what is no longer so of what was said."""
 
     pinned: tuple[Recalled, ...] = ()
     facts: Recall = field(default_factory=Recall)
+    outdated: Mapping[str, str] = field(default_factory=dict)
+    """By the id of a message what of it no longer holds."""
 
     @property
     def together(self) -> Recall:
@@ -107,15 +110,18 @@ class Search:
             render=parts.registry.render,
             about=about,
         )
+        replaced = await self._replaced(held, facts, found.read, now)
+        render = parts.registry.render
         return Known(
             pinned=tuple(always),
             facts=Recall(
                 items=tuple(ranked[:SHOWN]),
                 dropped=(
                     *recall.facts_beyond(ranked, SHOWN),
-                    *await self._superseded(held, facts, found.read, now),
+                    *former.near_misses(replaced, now=now, render=render),
                 ),
             ),
+            outdated=former.remarks(replaced, now=now, render=render),
         )
 
     async def names_of(self, name: str) -> list[str]:
@@ -147,10 +153,10 @@ class Search:
             return []
         return await parts.semantic.former(self.scope, named, kinds, former.LOOKED_AT, as_of=now)
 
-    async def _superseded(
+    async def _replaced(
         self, past: Sequence[Former], known: Sequence[Fact], keys: Iterable[str], now: datetime
-    ) -> list[Dropped]:
-        """What held once as near misses, with what stands in its place now."""
+    ) -> list[Replaced]:
+        """What held once, with what stands in its place now."""
         parts = self._parts
         slots = former.open_slots(past, known, frozenset(keys), parts.registry)
         elsewhere, _ = await or_named(
@@ -164,7 +170,7 @@ class Search:
             )
         )
         current = [fact for facts in (known, *(elsewhere or ())) for fact in facts]
-        return former.near_misses(past, current, now=now, registry=parts.registry)
+        return former.replaced(past, current, now=now, registry=parts.registry)
 
     async def _facts_of(self, query: str, asked: Asked, now: datetime) -> _FactsFound:
         """The newest facts about the user and whom the query is about. Whom it is about is seen

@@ -71,8 +71,8 @@ def test_with_everybody_wanting_everything_the_default_shares_are_the_floors() -
         "pinned": 150,
         "summary": 250,
         "turns": 300,
-        "facts": 120,
-        "episodes": 180,
+        "facts": 60,
+        "episodes": 240,
     }
 
 
@@ -81,16 +81,16 @@ def test_what_one_does_not_need_the_others_have_in_the_policys_order() -> None:
     assert unpinned["turns"] == 300 + 150
     assert unpinned["summary"] == 250  # its ceiling
     episodes_first = ContextPolicy(order=("episodes", "turns", "pinned", "summary", "facts"))
-    assert allot({**everybody(), "pinned": 0}, 1_000, episodes_first)["episodes"] == 180 + 150
+    assert allot({**everybody(), "pinned": 0}, 1_000, episodes_first)["episodes"] == 240 + 150
     only_turns = allot({"turns": ALL}, 1_000, ContextPolicy())
     assert only_turns["turns"] == 1_000
 
 
 def test_facts_and_episodes_lend_their_floors_to_each_other_first() -> None:
     only_facts = allot({**everybody(), "episodes": 0}, 1_000, ContextPolicy())
-    assert only_facts["facts"] == 120 + 180
+    assert only_facts["facts"] == 60 + 240
     few_facts = allot({**everybody(), "facts": 40}, 1_000, ContextPolicy())
-    assert (few_facts["facts"], few_facts["episodes"]) == (40, 180 + 80)
+    assert (few_facts["facts"], few_facts["episodes"]) == (40, 240 + 20)
 
 
 def test_a_small_room_still_has_a_line_of_memory_and_a_pinned_fact() -> None:

@@ -335,17 +335,17 @@ def test_episodes_stand_in_time_order_and_facts_in_rank_order() -> None:
     text = memory_of(context)
     places = [text.index(w) for w in ("best fact", "second fact", "said early", "said later")]
     assert places == sorted(places)
-    assert "- 2026-02-20 Ada (user): said early" in text
+    assert "Said before:\n2026-02-20:\n- Ada (user): said early\n2026-02-28:\n- Ada: said l" in text
     assert "- 2026-03-01: best fact" in text
 
 
 def test_a_tier_without_anything_adds_no_heading() -> None:
     only_facts = memory_of(build(facts=[fact("f1", "user likes tea")]))
     assert "known" in only_facts
-    assert "said before" not in only_facts
+    assert "Said before" not in only_facts
     only_episodes = memory_of(build(episodes=[episode("e1", "I went to Porto")]))
     assert "known" not in only_episodes
-    assert "said before" in only_episodes
+    assert "Said before" in only_episodes
     assert memory_of(build()) == ""
 
 

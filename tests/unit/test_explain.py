@@ -116,7 +116,8 @@ def test_sections_say_whether_they_wanted_more_and_with_the_policy_who_had_spare
     told = explain(built, ContextPolicy())
     rows = {line.split()[0]: line for line in lines(told)[3:14] if line}
     assert "floor 192, ceiling 640; 108 of them spare room" in rows["turns"]  # of a room of 640
-    assert "spare" not in rows["facts"]
+    assert "22 of them spare room" in rows["facts"]
+    assert "spare" not in rows["episodes"]
 
 
 def test_a_section_of_which_nothing_fits_says_so_and_blames_no_other() -> None:
@@ -129,10 +130,10 @@ def test_a_section_of_which_nothing_fits_says_so_and_blames_no_other() -> None:
 
 
 def test_in_a_small_room_the_floor_is_what_a_line_needs() -> None:
-    tokens = TokenCount(facts=30, episodes=40, memory=90, message=10, total=100, budget=210)
+    tokens = TokenCount(facts=20, episodes=60, memory=90, message=10, total=100, budget=210)
     told = lines(explain(context(tokens=tokens), ContextPolicy()))
     rows = {line.split()[0]: line for line in told[3:14] if line}
-    assert "floor 40," in rows["facts"]
+    assert "floor 20," in rows["facts"]
     assert "spare" not in rows["facts"] + rows["episodes"]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.codec import content_id
-from memory.former import asked, near_misses, open_slots
+from memory.former import Former, asked, near_misses, open_slots, remarks, replaced
 from memory.models import Dropped, Fact
 from memory.semantic import Registry
 from memory.semantic.timeline import change
@@ -50,7 +50,21 @@ def missed(query: str, facts: Iterable[Fact], *, registry: Registry = REGISTRY) 
     """The near misses of a question, of all that is believed."""
     facts = list(facts)
     current = [fact for fact in facts if fact.holds_at(NOW)]
-    return near_misses(asked(facts, query, now=NOW), current, now=NOW, registry=registry)
+    return explained(asked(facts, query, now=NOW), current, registry)
+
+
+def explained(
+    former: Sequence[Former], current: Iterable[Fact], registry: Registry = REGISTRY
+) -> list[Dropped]:
+    found = replaced(former, current, now=NOW, registry=registry)
+    return near_misses(found, now=NOW, render=registry.render)
+
+
+def remarked(query: str, facts: Sequence[Fact]) -> dict[str, str]:
+    """What is said beside the messages that facts come from."""
+    current = [fact for fact in facts if fact.holds_at(NOW)]
+    found = replaced(asked(facts, query, now=NOW), current, now=NOW, registry=REGISTRY)
+    return remarks(found, now=NOW, render=REGISTRY.render)
 
 
 def told(found: Sequence[Dropped]) -> list[tuple[str, str | None]]:
@@ -148,11 +162,9 @@ def test_what_stands_in_its_place_is_looked_for_where_it_is_not_known_already() 
     assert open_slots(former, [], frozenset({"mia"}), REGISTRY) == []
     current = [fact for fact in facts if fact.object == "Basalt"]
     assert open_slots(former, current, frozenset(), REGISTRY) == []
-    reasons = {
-        each.cause: each.reason for each in near_misses(former, current, now=NOW, registry=REGISTRY)
-    }
+    reasons = {each.cause: each.reason for each in explained(former, current)}
     assert reasons["superseded"] == "superseded by 'Mia works at Basalt' on 2026-02-09"
-    alone = near_misses(former, [], now=NOW, registry=REGISTRY)
+    alone = explained(former, [])
     assert {each.cause for each in alone} == {"out_of_time"}
 
 
@@ -203,3 +215,35 @@ def test_whatever_was_said_near_misses_do_not_hold_and_what_supersedes_them_does
     assert found == missed(
         "Does Mia live in Oslo, or do I like jazz in Lyon? What is planned?", facts[::-1]
     )
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "second", "shown"),
+    [
+        ("Where do I live?", "Oslo", "Lyon", "user lives in Lyon"),
+        ("我住在哪里？", "上海", "成都", "用户住在成都"),
+    ],
+)
+def test_the_messages_that_said_what_no_longer_holds_are_remarked_on(
+    query: str, first: str, second: str, shown: str
+) -> None:
+    facts = history(
+        ("user", "lives_in", first, 300, {"sources": ["m1", "m2"]}),
+        ("user", "lives_in", second, 20, {"sources": ["m2", "m3"]}),
+    )
+    # m2 says both: where it was until then, and where it is now
+    assert remarked(query, facts) == {"m1": f"no longer so: since 2026-02-09 {shown}"}
+    assert remarked("Tell me a joke.", facts) == {}
+
+
+def test_what_only_ended_is_remarked_on_and_what_is_still_to_come_is_not() -> None:
+    facts = history(
+        ("user", "works_at", "Harlow " * 40, 300, {"sources": ["m1"]}),
+        ("user", "works_at", "Harlow " * 40, 20, {"holds": False}),
+        ("user", "plans", "a job at Basalt", -9, {"sources": ["m2"]}),
+    )
+    remark = remarked("Where do I work, what job do I plan?", facts)
+    assert remark.keys() == {"m1"}
+    assert remark["m1"].startswith("no longer so: user works at Harlow Harlow")
+    assert remark["m1"].endswith("…, until 2026-02-09")
+    assert len(remark["m1"]) < 130
