@@ -281,9 +281,16 @@ _COURTESIES: Final = re.compile(
     r"\b(?:good (?:morning|afternoon|evening|night|day)|how are you(?: doing)?(?: today)?|"
     r"what[’']?s up|see you(?: later| soon)?|thank you|thanks|thx|cheers|a lot|so much|very much|"
     r"many|hi|hello|hey|hiya|howdy|yo|greetings|there|again|all|everyone|bye|goodbye|ok|okay|yes|no|"
-    r"yep|nope|sure|great|cool|nice|fine|please)\b"
+    r"yep|nope|sure|great|cool|nice|fine|please|got it|understood|you[’']?re welcome|lol|"
+    r"(?:ha)+|hm+|hallo|guten (?:morgen|tag|abend)|gute nacht|danke(?: schön| sehr)?|vielen dank|tschüss|"
+    r"auf wiedersehen|bonjour|bonsoir|bonne nuit|salut|merci(?: beaucoup)?|au revoir|"
+    r"hola|buen[oa]s (?:d[ií]as|tardes|noches)|(?:muchas )?gracias|adi[oó]s|"
+    r"ciao|buongiorno|buonasera|grazie(?: mille)?|ol[aá]|bom dia|boa (?:tarde|noite)|obrigad[oa]|"
+    r"привет|здравствуйте|спасибо|مرحبا|السلام عليكم|شكرا|שלום|תודה)\b"
     "|你好|您好|你们好|大家好|嗨|哈[喽啰罗]|早上好|上午好|中午好|下午好|晚上好|早安|晚安|(?:非常)?感谢|"
-    "多谢|谢谢[你您]?|再见|拜拜|好的|好吧|好|嗯|是的|不是|没问题|在吗|最近怎么样|啊|呀|吗|吧|呢",
+    "多谢|谢谢[你您]?|再见|拜拜|好的|好吧|好|嗯|是的|不是|没问题|在吗|最近怎么样|啊|呀|吗|吧|呢|"
+    "收到|明白|知道了|辛苦了|不客气|哈+|早|了|こんにちは|こんばんは|おはよう(?:ございます)?|"
+    "ありがとう(?:ございます)?|さようなら|안녕(?:하세요|히 가세요)?|감사합니다|고마워요?",
     re.IGNORECASE,
 )
 _ANY_WORD: Final = re.compile(r"\w")
