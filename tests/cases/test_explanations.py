@@ -158,3 +158,30 @@ async def test_everything_in_a_context_and_beside_it_has_its_reason_and_is_expla
     assert "superseded by 'user lives in Lyon'" in explained
     again = await user.snapshot(context.snapshot_id or "")
     assert again.explain() == explained
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "query"),
+    [
+        ("I live in Oslo.", "I live in Lyon now.", "Where do I live?"),
+        ("我住在上海。", "我现在住在成都。", "我住在哪里？"),
+    ],
+)
+async def test_what_was_said_and_is_no_longer_so_is_marked_in_the_context(
+    memory: Memory, clock: Clock, first: str, second: str, query: str
+) -> None:
+    user = memory.user("u1")
+    for number, text in enumerate((first, second)):
+        await user.session(f"s{number}").record(user=text, assistant="I see.")
+        assert await memory.settled(PATIENCE)
+        clock.forward(days=9)
+    context = await user.session("s").build_context(query)
+    lines = [line for line in context.text.splitlines() if line.endswith((first, second))]
+    old, new = lines
+    (now,) = (fact for fact in await user.facts(predicate="lives in"))
+    shown = memory.registry.render(now)
+    assert old == f"- user [no longer so: since {now.valid_from.date()} {shown}]: {first}"
+    assert new == f"- user: {second}"
+    (item,) = (item for item in context.items if item.text == first)
+    assert "no longer so" in item.reason
+    assert "no longer so" in context.explain()
