@@ -243,9 +243,10 @@ def literals(query: str) -> tuple[str, ...]:
     An identifier has a digit and at least four characters, or a sign inside it, as in `PLAN.md`.
     Years, dates and times of day are none.
     """
-    quoted = [match.strip() for match in _QUOTED.findall(query)]
-    tokens = [token for token in _TOKEN.findall(query) if _is_identifier(token)]
-    return tuple(dict.fromkeys(_folded(each) for each in (*quoted, *tokens) if each))
+    folded = _folded(query)
+    quoted = [match.strip() for match in _QUOTED.findall(folded)]
+    tokens = [token for token in _TOKEN.findall(folded) if _is_identifier(token)]
+    return tuple(dict.fromkeys(each for each in (*quoted, *tokens) if each))
 
 
 def _is_identifier(token: str) -> bool:

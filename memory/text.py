@@ -7,7 +7,8 @@ what two texts must share to match word for word:
 - numbers, identifiers, paths and file names are kept whole and in parts, so that `PLAN.md`,
   `plan` and `7300418826` all find what they are written in;
 - scripts without spaces between words (Chinese, Japanese, Thai …) give every character and every
-  pair of neighbours, which needs no dictionary.
+  pair of neighbours, which needs no dictionary;
+- emoji count in a text without words.
 
 Change what `terms` gives only together with LEXICON: stored postings carry that number.
 """
@@ -19,7 +20,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-LEXICON = 2
+LEXICON = 3
 """The version of the rules in `terms`."""
 
 _UNSTORABLE = re.compile("[\ud800-\udfff]")
@@ -176,8 +177,8 @@ def only_asking(query: str) -> set[str]:
 
 _ASKING = re.compile(
     "为什么|怎么样?|什么时候|什么|怎样|如何|哪里|哪儿|哪[一二三两几]?个?|哪些|多少|几|有没有|是不是|"
-    r"能不能|会不会|请问|\b(?:how (?:many|much|long|often)|(?:what|which) (?:kind|type|sort)|many|much|"
-    r"kind|type|sort|total|different|ever|currently)\b",
+    r"能不能|会不会|请问|\b(?:how (?:many|much|long|often)|(?:what|which) (?:kind|type|sort)|many|"
+    r"much|kind|type|sort|total|different|ever|currently)\b",
     re.IGNORECASE,
 )
 _SHORT = 500
@@ -192,7 +193,7 @@ def _terms(text: str) -> list[str]:
             found.extend(_grams(run))
         else:
             found.extend(_word_terms(match["word"]))
-    return found
+    return found or [sign for sign in text if unicodedata.category(sign) == "So"]
 
 
 _remembered = lru_cache(maxsize=4_096)(_terms)
