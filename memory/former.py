@@ -89,7 +89,7 @@ def open_slots(
 
 
 class Replaced(NamedTuple):
-    """A former fact, and what holds now in its place; None where it has only ended, or not begun."""
+    """A former fact, and what holds now in its place; None where it has only ended or not begun."""
 
     former: Former
     by: Fact | None

@@ -139,7 +139,10 @@ class Journal:
         """What of a query it says, with nothing left out."""
         kept = kept or self.kept()
         places = kept.places
-        wanted = Query.of(query).exact().without_names(places) if isinstance(query, str) else tuple(query)
+        if isinstance(query, str):
+            wanted = Query.of(query).exact().without_names(places)
+        else:
+            wanted = tuple(query)
         saying = self.saying([each.key for each in wanted])
         terms = [Term(each, saying[each.key], len(self.rows())) for each in wanted]
         known = rarest_first([term for term in terms if term.episodes])
