@@ -205,7 +205,7 @@ _WHOLE = select(*_INFO, snapshots.c.manifest).where(*_MINE)
 _KNOWN = select(objects.c.hash, objects.c.id).where(
     objects.c.owner == bindparam("owner"), objects.c.hash.in_(bindparam("hashes", expanding=True))
 )
-_ADD = insert(objects).returning(objects.c.id, sort_by_parameter_order=True)
+_ADD = insert(objects).returning(objects.c.hash, objects.c.id)  # in no order: many in a statement
 _BODIES = select(objects.c.id, objects.c.hash, objects.c.data).where(
     objects.c.owner == bindparam("owner"), objects.c.id.in_(bindparam("ids", expanding=True))
 )
@@ -220,7 +220,7 @@ def _ids_of(connection: Connection, owner: bytes, wanted: dict[bytes, bytes]) ->
     new = [key for key in wanted if key not in ids]
     if new:
         rows = [{"owner": owner, "hash": key, "data": wanted[key]} for key in new]
-        ids.update(zip(new, connection.scalars(_ADD, rows), strict=True))
+        ids.update((key, number) for key, number in connection.execute(_ADD, rows))
     return ids
 
 
