@@ -73,7 +73,8 @@ class When:
 _HAPPENED: Final = frozenset(
     terms(
         "happen happened talk talked say said discuss discussed tell told mention chat things "
-        "发生 说 聊 谈 做 事 过"
+        "anything something everything new day around show remind summarise summarize recap "
+        "发生 说 聊 谈 做 事 过 干 忙 有 都 些 得 新鲜 总结 回顾 一下 前后 情况"
     )
 )
 """Terms that ask for whatever there was."""
