@@ -423,7 +423,7 @@ def _feast(match: re.Match[str], now: datetime) -> Meant:
 
 
 _AT_FEAST = _rule(
-    r"\b(?:on|at|over|for|during|since|until|before|after|by|around|of)\s+(?:the\s+)?$"
+    r"\b(?:on|at|over|for|from|during|since|until|before|after|by|around|of)\s+(?:the\s+)?$"
     r"|\byear['’]s\s+$"
 )
 
@@ -735,7 +735,7 @@ LANGUAGE: Final = Language(
             _rule(
                 r"\b(?:(?P<since>since|starting(?:\s+(?:from|in|on))?|as\s+of)|"
                 r"(?P<after>after|following)|(?P<before>before|prior\s+to)|"
-                r"(?P<until>until|till|up\s+to|by))\s+(?:the\s+)?$"
+                r"(?P<until>until|till|(?<!\bi )(?<!\bwe )(?<!\byou )up\s+to|by))\s+(?:the\s+)?$"
             ),
         ),
         ("after", _rule(r"\s+(?P<since>onwards?)\b")),

@@ -143,6 +143,8 @@ async def test_a_time_alone_asks_for_whatever_was_said_then(memory: Memory) -> N
         "2023年6月1日发生了什么？": "锅炉修好了。",
         "What did I say on 14 February 2026?": ENGLISH["2026-02-14"],
         "what did we talk about at Christmas": ENGLISH["2025-12-24"],
+        "anything from christmas?": ENGLISH["2025-12-24"],
+        "What was I up to two weeks ago?": ENGLISH["2026-02-14"],
         "Did anything happen around Easter last year?": ENGLISH["2025-04-20"],
         "Show me everything from May 8th, 2023": ENGLISH["2023-05-08"],
         "How was my day on 24 December?": ENGLISH["2025-12-24"],
