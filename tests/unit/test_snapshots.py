@@ -188,15 +188,19 @@ SCHEMA_1 = Path(__file__).parent / "snapshot_schema_1.json"
 """The bytes of `built()` as version 1 of the document had them."""
 
 
-def _without_marks(message: JsonObject) -> bytes:
-    """The message without the hashes of fences, which were made in another way then."""
-    return re.sub(rb"memory-[0-9a-f]{8}", b"memory-", encode(message))
+def _told(context: Context) -> list[bytes]:
+    """The messages that are not from memory, without the hashes of fences, which were made in
+    another way then."""
+    told = [encode(m) for m in context.messages if "From memory" not in str(m["content"])]
+    return [re.sub(rb"memory-[0-9a-f]{8}", b"memory-", message) for message in told]
 
 
 def test_bytes_of_the_first_schema_are_still_read() -> None:
     old = context_of(SCHEMA_1.read_bytes(), snapshot_id="s1")
     now = built()
-    assert list(map(_without_marks, old.messages)) == list(map(_without_marks, now.messages))
+    blocks = [str(m["content"]) for m in old.messages if "From memory" in str(m["content"])]
+    assert "- 2026-" in blocks[0]  # episodes were written down in another way then
+    assert _told(old) == _told(now)
     assert [item.id for item in old.items] == [item.id for item in now.items]
     assert [item.scores for item in old.items] == [item.scores for item in now.items]
     assert old.tokens.to_json() == decode(SCHEMA_1.read_bytes())["state"]["tokens"]
