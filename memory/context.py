@@ -666,6 +666,7 @@ def _is_sought(fact: Recalled) -> bool:
 
 
 _SOUGHT: Final = 0.25
+"""Of the words of a question, the share above which a fact that has them is what was sought."""
 
 
 # --- memory: what is shown ---------------------------------------------------------------------

@@ -48,7 +48,7 @@ def explain(context: Context, policy: ContextPolicy | None = None) -> str:
 
 _NOTES: Final = {
     "tools": "the schema of the tools",
-    "around": "what stands around them",
+    "around": "days, headings and what else stands around them",
     "reserve": "room for the answer",
 }
 _SHORTENED: Final = "[…]"

@@ -20,7 +20,6 @@ from memory.models import (
     Context,
     Dropped,
     Item,
-    JsonObject,
     Message,
     Prefix,
     Recalled,
