@@ -84,7 +84,7 @@ class EpisodeSearch:
             asked = Asked(
                 k=parts.reranking.reach(wish.k) if parts.reranking else wish.k,
                 each=each,
-                policy=parts.policy,
+                policy=parts.policy.asked(query),
                 calibrated=parts.policy.meaning(query),
                 space=await parts.episodic.space(),
                 vector=vector,
@@ -119,7 +119,7 @@ class EpisodeSearch:
             found.episodes,
             query=query,
             now=wish.now,
-            policy=parts.policy,
+            policy=asked.policy,
         )
         best = await rerank.best(query, ranked, found.k - asked.k + wish.k, parts.reranking)
         return best.model_copy(update={"unavailable": all_named(missing, silent)})

@@ -30,6 +30,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from memory.asking import last_line
 from memory.embedding.script import is_latin
 from memory.models import Cause, Dropped, Episode, Fact, Recalled, Value
 from memory.places import Floats
@@ -62,8 +63,12 @@ class RecallPolicy(Value):
     weights: Weights = Weights()
     floor: float = Field(default=0.15, ge=0.0, le=1.0)
     """The lowest score that is recalled. On the scale of `Recalled.score`."""
-    least_share: float = Field(default=0.25, ge=0.0, le=1.0)
+    least_share: float = Field(default=0.2, ge=0.0, le=1.0)
     """What has less than this share of what the best one has is not recalled."""
+    evidence_share: float = Field(default=1.0, ge=0.0)
+    """How much of `own_floor` is evidence enough that a query is answered."""
+    for_dialogues: float = Field(default=0.5, ge=0.0)
+    """How much of that a dialogue needs: it tells, and asks nothing."""
     recency: float = Field(default=0.05, ge=0.0, le=1.0)
     """How much of the score fades with age: 0 none, 1 all of it."""
     access: float = Field(default=0.0, ge=0.0, le=1.0)
@@ -86,6 +91,12 @@ class RecallPolicy(Value):
         """The floor before the room at the top for literal hits is taken off."""
         return self.floor / (1.0 - LITERAL_BAND)
 
+    def asked(self, query: str) -> RecallPolicy:
+        """The policy for this query."""
+        if last_line(query) is None:
+            return self
+        return self.model_copy(update={"evidence_share": self.evidence_share * self.for_dialogues})
+
     def meaning(self, query: str) -> Calibration:
         """The calibration of the model that this query goes to."""
         return self.latin if is_latin(query) else self.other
@@ -106,11 +117,11 @@ DEFAULT: Final = RecallPolicy()
 
 def strengths(scored: Scored, policy: RecallPolicy) -> Floats:
     """The score of each candidate, best first, before age and literal hits are looked at."""
-    if scored.evidence >= policy.own_floor:
+    if scored.evidence >= policy.own_floor * policy.evidence_share:
         strong = (1.0 - LITERAL_BAND) * (0.5 + 0.5 * scored.confidence) * scored.relative
-        far = scored.relative < policy.least_share
+        far = (scored.relative < policy.least_share) | (scored.relative <= 0)
         below = policy.floor * np.minimum(0.99, scored.relative / (policy.least_share or 1.0))
-        return np.where(far, np.minimum(strong, below), strong)
+        return np.where(far, np.minimum(strong, below), np.maximum(strong, policy.floor))
     # Not all the way to 0, so that what would have come first is seen among the near misses.
     unsure = max(scored.evidence, 0.5 * policy.own_floor * scored.confidence)
     return (1.0 - LITERAL_BAND) * unsure * scored.relative

@@ -112,8 +112,9 @@ def test_without_evidence_everything_is_below_the_floor_and_keeps_its_order() ->
 
 def test_beside_an_answer_what_has_a_small_share_of_it_is_none() -> None:
     talk = [*TALK, episode("d", "the roof leaks")]
-    given_ = {"a": 0.6, "b": 0.55, "c": 0.22, "d": 0.1}
-    items, dropped = recalled("soil", talk, given_)
+    given_ = {"a": 0.6, "b": 0.55, "c": 0.21, "d": 0.1}
+    strict = POLICY.model_copy(update={"least_share": 0.3})
+    items, dropped = recalled("soil", talk, given_, policy=strict)
     assert ids(items) == ["a", "b"]
     (miss,) = dropped
     assert (miss.id, miss.cause) == ("c", "below_floor")
