@@ -14,7 +14,7 @@ from tests.behaviour.conftest import Open
 from tests.behaviour.importing_process import import_and_die
 from tests.stub_embedder import StubEmbedder
 
-MESSAGES, SESSIONS = 4_000, 25
+MESSAGES, SESSIONS = 2_000, 25
 
 
 async def test_a_large_import_that_was_killed_goes_on_where_it_was_and_doubles_nothing(
