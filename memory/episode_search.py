@@ -75,7 +75,7 @@ class EpisodeSearch:
         if is_blank(query):
             return Recall()
         parts = self._parts
-        each = max(CANDIDATES, 2 * wish.k)
+        each = max(CANDIDATES, wish.k)
         when = When.of(query, wish.now)
         rest = when.rest if when and not when.alone else None
         reading = asyncio.ensure_future(self._said(Query.of(query, rest)))
