@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,26 +30,11 @@ from memory.when import When
 from tests.ranking import NOW, POLICY, conversation, episode, ids
 from tests.stub_embedder import FAILS, StubEmbedder
 
-TIMEOUT = timedelta(seconds=60)
 PATIENCE = timedelta(seconds=30)
 DIMS = 8
 
 
 # --- over a journal ----------------------------------------------------------------------------
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A journal of its own for each test, in either store."""
-    if request.param == "postgresql":
-        return str(request.getfixturevalue("postgres_url"))
-    return f"sqlite:///{tmp_path / 'journal.db'}"
-
-
-@pytest.fixture
-async def journal(url: str) -> AsyncIterator[Journal]:
-    async with Journal.open(url, timeout=TIMEOUT) as opened:
-        yield opened
 
 
 def towards(cosine: float) -> np.ndarray[Any, np.dtype[np.float32]]:

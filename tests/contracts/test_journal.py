@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
@@ -96,12 +96,6 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgresql":
         return str(request.getfixturevalue("postgres_url"))
     return f"sqlite:///{tmp_path}/a folder%20?/journal.db"
-
-
-@pytest.fixture
-async def journal(url: str) -> AsyncIterator[Journal]:
-    async with Journal.open(url, timeout=TIMEOUT) as opened:
-        yield opened
 
 
 def said(*texts: str, role: Role = Role.USER) -> list[tuple[str, Message]]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import Connection
@@ -27,7 +26,6 @@ from memory.text import terms
 from tests import ranking
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-TIMEOUT = timedelta(seconds=60)
 
 FILLER = [
     f"{subject} {verb} {thing} number {number}"
@@ -48,20 +46,6 @@ CHINESE = [
         for c in ("去公园散步", "看了一部电影", "买了新鲜水果", "整理了书架")
     )
 ]
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A journal of its own for each test, in either store."""
-    if request.param == "postgresql":
-        return str(request.getfixturevalue("postgres_url"))
-    return f"sqlite:///{tmp_path / 'journal.db'}"
-
-
-@pytest.fixture
-async def journal(url: str) -> AsyncIterator[Journal]:
-    async with Journal.open(url, timeout=TIMEOUT) as opened:
-        yield opened
 
 
 @pytest.fixture

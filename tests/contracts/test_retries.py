@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -16,19 +14,6 @@ from memory.models import Message, Role, Scope
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 HOSTILE = ["\x00", "\ud800 alone", "\u202eright to left", "", "x" * 5_000, "🦊 – %_"]
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'journal.db'}"
-    return str(request.getfixturevalue("postgres_url"))
-
-
-@pytest.fixture
-async def journal(url: str) -> AsyncIterator[Journal]:
-    async with Journal.open(url, timeout=timedelta(seconds=30)) as opened:
-        yield opened
 
 
 @pytest.fixture
