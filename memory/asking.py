@@ -2,9 +2,9 @@
 
 A word near another in meaning stands for it, for half of what it counts and less the further away
 it is (`near_words`); of all that say one term, the best counts. Words that only ask say little
-about an answer. In a dialogue the last two lines are what it is
-about, and the lines before them what led there. The name of a speaker who is named is left out:
-whose words they are is a part of the score of its own.
+about an answer. In a dialogue the last two lines are what it is about, and the lines before them
+what led there. The name of a speaker who is named is left out: whose words they are is a part of
+the score of its own.
 """
 
 from __future__ import annotations

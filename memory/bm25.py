@@ -88,9 +88,9 @@ class Scores(NamedTuple):
 class Said:
     """What of a query a user's episodes say.
 
-    `rows` are postings: a term's index in `terms`, a place, and how
-    often it is said there. `unread` are terms so common that they are looked up for candidates
-    alone.
+    `rows` are postings: a term's index in `terms`, a place, and how often it is said there.
+    `unread` are terms that are looked up for candidates alone: common ones, those of which only the
+    newest postings were read, and words near others.
     """
 
     owner_n: int

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, bindparam, select
 from memory import episode_store as store
 from memory import filters, lexical, recall
 from memory.bm25 import Said
+from memory.embedding.base import Vectors
 from memory.filters import Accepts
 from memory.journal.episode_tables import episode_vectors, episodes
 from memory.journal.statements import among, compiled
@@ -25,7 +26,6 @@ from memory.models import Episode
 from memory.places import Floats, Numbers, Places
 from memory.recall import RecallPolicy
 from memory.scoring import Calibration, Looked, Scored, cosines, scored
-from memory.shelf import Vectors
 from memory.when import When
 
 _BY_ID = compiled(
@@ -71,7 +71,7 @@ class Asked:
     policy: RecallPolicy
     calibrated: Calibration
     space: int = 0
-    vector: NDArray[np.float32] | None = None
+    vector: Vectors | None = None
     nearest: Sequence[str] = ()
     sources: Mapping[str, float] = field(default_factory=dict)
     speaker: Part | None = None

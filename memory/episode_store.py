@@ -42,6 +42,7 @@ from memory.journal.episode_tables import (
 )
 from memory.journal.events import to_bytes, to_text
 from memory.journal.schema import meta
+from memory.journal.statements import among, compiled
 from memory.lexical import Posting
 from memory.models import Episode, Role
 from memory.text import LEXICON
@@ -122,17 +123,19 @@ def _owner(row: Any) -> Owner:
     return Owner(row.n, row.owner, row.active, bool(row.has_own_collection))
 
 
-_WHEREABOUTS = (
-    select(meta.c.value, *_OWNER_COLUMNS)
-    .select_from(meta)
-    .outerjoin(episode_owners, episode_owners.c.owner == bindparam("owner"))
-    .where(meta.c.key == bindparam("key"))
+_WHEREABOUTS = compiled(
+    lambda _: (
+        select(meta.c.value, *_OWNER_COLUMNS)
+        .select_from(meta)
+        .outerjoin(episode_owners, episode_owners.c.owner == bindparam("owner"))
+        .where(meta.c.key == bindparam("key"))
+    )
 )
 
 
 def whereabouts(connection: Connection, key: str, owner: bytes) -> tuple[bytes, Owner | None]:
     """The small value under `key`, and the user, in one go."""
-    row = connection.execute(_WHEREABOUTS, {"key": key, "owner": owner}).one()
+    (row,) = _WHEREABOUTS(connection).rows(connection, {"key": key, "owner": owner})
     return row.value, None if row.n is None else _owner(row)
 
 
@@ -373,12 +376,13 @@ _BY_ID = _EPISODES.where(
 )
 
 
-_BY_NUMBER = (
-    select(*_FIELDS_OF_EPISODES, episodes.c.n, episode_owners.c.owner)
-    .join(episode_owners, episode_owners.c.n == episodes.c.owner_n)
-    .where(
-        episode_owners.c.owner == bindparam("owner"),
-        episodes.c.n.in_(bindparam("numbers", expanding=True)),
+_BY_NUMBER = compiled(
+    lambda dialect: (
+        select(*_FIELDS_OF_EPISODES, episodes.c.n, episode_owners.c.owner)
+        .join(episode_owners, episode_owners.c.n == episodes.c.owner_n)
+        .where(
+            episode_owners.c.owner == bindparam("owner"), among(episodes.c.n, "numbers", dialect)
+        )
     )
 )
 
@@ -394,13 +398,8 @@ def by_id(connection: Connection, owner: bytes, ids: Sequence[str]) -> list[Epis
 
 def by_number(connection: Connection, owner: bytes, numbers: Sequence[int]) -> dict[int, Episode]:
     """Those of the numbers that are the user's episodes."""
-    return {
-        row.n: episode
-        for part in slices(numbers, _SLICE)
-        for row, episode in _numbered(
-            owner, connection.execute(_BY_NUMBER, {"owner": owner, "numbers": part})
-        )
-    }
+    rows = _BY_NUMBER(connection).rows(connection, {"owner": owner, "numbers": list(numbers)})
+    return {row.n: episode for row, episode in _numbered(owner, rows)}
 
 
 def matching(
@@ -456,6 +455,8 @@ def _episode(row: Any) -> Episode:
         fields[name] = to_text(fields[name])
     for name in ("event_time", "recorded_at", "last_access"):
         fields[name] = None if fields[name] is None else from_micros(fields[name])
+    for name in ("pinned", "archived"):  # which SQLite has as numbers
+        fields[name] = bool(fields[name])
     fields["metadata"] = decode(fields["metadata"]) if fields["metadata"] != _NO_METADATA else {}
     return Episode.trusted(**fields)
 

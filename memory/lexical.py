@@ -8,7 +8,8 @@ them again.
 
 What is common tells little and costs most. So the rarest terms choose the candidates, as many as
 have READ postings together, and the others only add to the scores of these. With no more postings
-than that, which is all but always, nothing is left out; else the rarest term is read at its newest.
+than that, which is all but always, nothing is left out; else the rarest term is read at its newest,
+and wherever a candidate says it.
 """
 
 from __future__ import annotations
@@ -54,8 +55,6 @@ CANDIDATES = 100
 """Candidates that common terms add to, at least."""
 KEPT = 20_000
 """Postings of one term that are read whole, and kept in memory."""
-_LOOKED_UP = 1_000
-"""Different terms whose rarity is looked up, the first ones."""
 _PLACES = 9
 """Decimals of a score that order hits: sums of the same numbers can differ in the last bits."""
 _SLICE = 5_000

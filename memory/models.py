@@ -383,7 +383,7 @@ class Recalled(Value):
     """Something found: where it comes from, what it says, and why it is here.
 
     `scores` has each arm's score in [0, 1]; `score` is the fused one, by which `Recall.items` is
-    ordered (ties by id). `reason` is for people.
+    ordered (ties: episodes by place, facts by id). `reason` is for people.
     """
 
     tier: TierName

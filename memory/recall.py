@@ -15,7 +15,7 @@ answered at all: by a meaning that passes the floor, by an episode that covers a
 is asked, or by some of both (`Scored.evidence`). When none is, all scores are brought below the
 floor. Where it is answered, what has less than a certain share of what the best has is no answer.
 One floor serves all: what is below `RecallPolicy.floor` is not recalled, and is reported.
-Every order ends in the id.
+Every order ends in the place.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
 """How well each candidate answers a query: named parts in [0, 1], and their weighted sum. Pure.
 
     words          BM25, as a share of the best
-    meaning        cosine, from what unrelated texts reach (0) to the best of this query (1)
-    words_near     BM25 of the episode and its two neighbours as one text, as a share of the best
-    meaning_near   cosine of the mean of their three vectors, scaled as `meaning`
+    meaning        cosine, from the least of the candidates (0) to the best (1, or less where that
+                   is what unrelated texts reach); as `words`, where there is no vector
+    words_near     BM25 of it and two neighbours on each side as one text, as a share of the best
+    meaning_near   cosine of the mean of its vector and its neighbours', scaled as `meaning`; its
+                   own, where it is long
     session        what the best place of its session has of the two above, halved and added
-    speaker        1 where the query names who said it, or says 'I' of what the user said
+    speaker        1 where the query names who said it
+    person         1 where the query says 'I' and the user said it, or 'you' and the assistant did
     time           1 where it is about a time that the query names; less, the further away
     facts          1 for where the best fact that the query is about was learnt; less for others
 
@@ -25,10 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.bm25 import Scores
+from memory.embedding.base import Vectors
 from memory.models import Value
 from memory.places import NOWHERE, Floats, Numbers, Places
-
-Vectors = NDArray[np.float32]
 
 DECIMALS: Final = 5
 """Of cosines: the last bits of the same one depend on what is computed beside it."""

@@ -14,15 +14,14 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from memory.embedding.base import Vectors
 from memory.places import NOWHERE, Numbers, Places, Row
 
 ROOM: Final = 256 << 20
 """Bytes kept in all, about."""
 _OF_A_PLACE: Final = 120
 
-Vectors = NDArray[np.float32]
 Postings = tuple[Numbers, Numbers]
 """Ordinals (`Places.ordinals`) of the episodes that say a term, in order, and how often each."""
 
