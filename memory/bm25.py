@@ -117,8 +117,11 @@ class Said:
             wanted = np.zeros(len(self.places) + 1, dtype=bool)  # the last one for NOWHERE
             wanted[among] = True
             chosen = wanted[rows[:, 1]]
-        others = ~np.isin(self.rows[:, 0], [at for at, _, _ in found])
-        return replace(self, rows=np.concatenate((self.rows[others], rows[chosen])))
+        others = np.ones(len(self.terms), dtype=bool)
+        others[[at for at, _, _ in found]] = False
+        return replace(
+            self, rows=np.concatenate((self.rows[others[self.rows[:, 0]]], rows[chosen]))
+        )
 
     @property
     def _index(self) -> dict[int, int]:

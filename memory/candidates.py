@@ -20,7 +20,7 @@ from memory import filters, lexical, recall
 from memory.bm25 import Said
 from memory.embedding.base import Vectors
 from memory.filters import Accepts
-from memory.journal.episode_tables import episode_vectors, episodes
+from memory.journal.episode_tables import belongs_to, episode_vectors, episodes
 from memory.journal.statements import among, compiled
 from memory.models import Episode
 from memory.places import Floats, Numbers, Places
@@ -30,7 +30,7 @@ from memory.when import When
 
 _BY_ID = compiled(
     lambda dialect: select(episodes.c.id, episodes.c.n).where(
-        episodes.c.owner_n == bindparam("owner_n"), among(episodes.c.id, "ids", dialect)
+        belongs_to(bindparam("owner_n")), among(episodes.c.id, "ids", dialect)
     )
 )
 _BY_MESSAGE = compiled(

@@ -33,6 +33,7 @@ from memory.episodes import searched, searched_text
 from memory.errors import Corrupt
 from memory.journal.database import insert_into
 from memory.journal.episode_tables import (
+    belongs_to,
     episode_flaws,
     episode_owners,
     episode_spaces,
@@ -201,7 +202,7 @@ _KNOWN = (
         and_(episode_vectors.c.n == episodes.c.n, episode_vectors.c.space == bindparam("of_space")),
     )
     .where(
-        episodes.c.owner_n == bindparam("owner_n"),
+        belongs_to(bindparam("owner_n")),
         episodes.c.id.in_(bindparam("ids", expanding=True)),
     )
 )
@@ -297,7 +298,7 @@ def set_archived(
         for part in slices(ids, _SLICE)
         for row in connection.execute(
             select(*_FIELDS_OF_EPISODES, episodes.c.n).where(
-                episodes.c.owner_n == owner_n,
+                belongs_to(owner_n),
                 episodes.c.id.in_(part),
                 episodes.c.archived.is_(not archived),
             )
@@ -318,7 +319,7 @@ def set_pinned(connection: Connection, owner_n: int, ids: Sequence[str], *, pinn
     for part in slices(ids, _SLICE):
         connection.execute(
             update(episodes)
-            .where(episodes.c.owner_n == owner_n, episodes.c.id.in_(part))
+            .where(belongs_to(owner_n), episodes.c.id.in_(part))
             .values(pinned=pinned)
         )
 
@@ -330,7 +331,7 @@ def touch(connection: Connection, owner_n: int, ids: Sequence[str], now: datetim
         connection.execute(
             update(episodes)
             .where(
-                episodes.c.owner_n == owner_n,
+                belongs_to(owner_n),
                 episodes.c.id.in_(part),
                 or_(episodes.c.last_access.is_(None), episodes.c.last_access < at),
             )
@@ -370,9 +371,13 @@ _FIELDS_OF_EPISODES = tuple(episodes.c[name] for name in _FIELDS)
 _EPISODES = select(*_FIELDS_OF_EPISODES, episode_owners.c.owner).join(
     episode_owners, episode_owners.c.n == episodes.c.owner_n
 )
-_BY_ID = _EPISODES.where(
-    episode_owners.c.owner == bindparam("owner"),
-    episodes.c.id.in_(bindparam("ids", expanding=True)),
+_BY_ID = (
+    select(*_FIELDS_OF_EPISODES, episode_owners.c.owner)
+    .join(episode_owners, belongs_to(episode_owners.c.n))
+    .where(
+        episode_owners.c.owner == bindparam("owner"),
+        episodes.c.id.in_(bindparam("ids", expanding=True)),
+    )
 )
 
 
@@ -426,7 +431,7 @@ def vectors_of(
 _VECTORS = (
     select(episodes.c.id, episode_vectors.c.vector)
     .join(episode_vectors, episode_vectors.c.n == episodes.c.n)
-    .join(episode_owners, episode_owners.c.n == episodes.c.owner_n)
+    .join(episode_owners, belongs_to(episode_owners.c.n))
     .where(
         episode_owners.c.owner == bindparam("owner"),
         episodes.c.id.in_(bindparam("ids", expanding=True)),
@@ -537,7 +542,7 @@ def archived_among(connection: Connection, owner_n: int, ids: Sequence[str]) -> 
         for part in slices(ids, _SLICE)
         for id_ in connection.scalars(
             select(episodes.c.id).where(
-                episodes.c.owner_n == owner_n,
+                belongs_to(owner_n),
                 episodes.c.id.in_(part),
                 episodes.c.archived.is_(True),
             )

@@ -8,11 +8,13 @@ semantic   facts    → the graph
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from memory import summary as summaries
 from memory import window as windows
@@ -41,6 +43,11 @@ OLDEST = 512
 """Messages that are looked at for one summary. A window may hold those of a whole day when a model
 was away, and reading them all for each summary would hold up everything else."""
 
+SEEN = 1_024
+"""Sessions of which it is remembered where their windows ended."""
+ENOUGH = 64
+"""Messages that are read beside a window, at most: it has got most of what is newer by then."""
+
 Clock = Callable[[], datetime]
 
 _log = logging.getLogger(__name__)
@@ -56,6 +63,19 @@ class Later(Protocol):
     async def problem(self, scope: Scope, session: str) -> str:
         """Why it could not be summarised yet, for people; '' when nothing went wrong."""
         ...
+
+
+class _Beside(NamedTuple):
+    """All messages of a session with seq > `last`; none are known where that is None."""
+
+    last: int | None
+    messages: Sequence[RecordedMessage]
+
+    def after(self, seq: int) -> list[RecordedMessage] | None:
+        """Those after this place; None where some of them may not be among these."""
+        if self.last is None or seq < self.last:
+            return None
+        return [message for message in self.messages if message.seq > seq]
 
 
 class Windows:
@@ -86,6 +106,8 @@ class Windows:
         self._clock = clock
         self._later = later
         self._excerpts = summaries.Excerpts(counter.count)
+        self._ends: OrderedDict[tuple[Scope, str], int] = OrderedDict()
+        """The last message of the windows that were read last."""
 
     async def append(self, scope: Scope, session: str, messages: Sequence[RecordedMessage]) -> None:
         """Bring messages into the window, and have what then does not fit summarised."""
@@ -105,11 +127,26 @@ class Windows:
         Obeys the limit at the first read, also when the limit was lowered meanwhile.
         """
         enough = None if self._later is None else self._limit
-        window = await self._read(scope, session, enough=enough)
+        reading = self._read(scope, session, enough=enough)
+        window, beside = await asyncio.gather(reading, self._beside(scope, session))
         if window is None:
             return await self.from_journal(scope, session)
-        newer = await self._journal.messages(scope, session, after_seq=window.last_seq)
+        newer = beside.after(window.last_seq)
+        if newer is None:
+            newer = await self._journal.messages(scope, session, after_seq=window.last_seq)
+        self._ends[scope, session] = window.last_seq
+        self._ends.move_to_end((scope, session))
+        if len(self._ends) > SEEN:
+            self._ends.popitem(last=False)
         return await self._within_limit(scope, session, self._extended(window, newer))
+
+    async def _beside(self, scope: Scope, session: str) -> _Beside:
+        """What has come since the window was read before, asked for while it is read again."""
+        after = self._ends.get((scope, session))
+        if after is None:
+            return _Beside(None, ())
+        found = await self._journal.messages(scope, session, after_seq=after, newest=ENOUGH)
+        return _Beside(after if len(found) < ENOUGH else found[0].seq - 1, found)
 
     async def from_journal(self, scope: Scope, session: str) -> Window:
         """The window as the journal alone tells it: the newest summary and what came after it.

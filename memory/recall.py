@@ -185,10 +185,13 @@ def ranked(
 
 
 class _Candidate(NamedTuple):
+    """An episode with its score and what that is made of. `said` are its `same_words`."""
+
     episode: Episode
     score: float
     parts: dict[str, float]
     literals: tuple[str, ...]
+    said: str
 
 
 def _candidates(
@@ -202,42 +205,54 @@ def _candidates(
     """The episodes with their scores, best first; what is equal stays in the order of `scored`."""
     wanted = literals(query)
     at = sorted(episodes)
-    columns = [np.round(part[at], 4).tolist() for part in scored.parts.values()]
+    read = [episodes[place] for place in at]
+    of_age = _of_age(read, now, policy)
+    relevant = strength[at] / (1.0 - LITERAL_BAND) * _left(of_age, policy)
+    names = (*scored.parts, *of_age)
+    columns = [
+        np.round(each, 4).tolist()
+        for each in (*(part[at] for part in scored.parts.values()), *of_age.values())
+    ]
     candidates = []
-    for place, *parts in zip(at, *columns, strict=True):
-        episode = episodes[place]
-        found = tuple(each for each in wanted if _says(episode.text, each))
-        of_age = _of_age(episode, now, policy)
-        relevance = float(strength[place]) / (1.0 - LITERAL_BAND) * _left(of_age, policy)
+    for episode, relevance, *parts in zip(read, relevant.tolist(), *columns, strict=True):
+        said = same_words(episode.text)
+        found = tuple(each for each in wanted if _says(said, each)) if wanted else ()
         score = (1.0 - LITERAL_BAND) * relevance
         if found:
             share = len(found) / len(wanted)
             score = (1.0 - LITERAL_BAND) + LITERAL_BAND * (0.5 * share + 0.5 * relevance)
-        own = {**dict(zip(scored.parts, parts, strict=True)), **of_age}
+        own = dict(zip(names, parts, strict=True))
         own["literal"] = 1.0 if found else 0.0
-        candidates.append(_Candidate(episode, round(score, 4), own, found))
+        candidates.append(_Candidate(episode, round(score, 4), own, found, said))
     candidates.sort(key=lambda each: -each.score)
     return candidates
 
 
-def _of_age(episode: Episode, now: datetime, policy: RecallPolicy) -> dict[str, float]:
-    used = episode.last_access
+def _of_age(episodes: Sequence[Episode], now: datetime, policy: RecallPolicy) -> dict[str, Floats]:
+    """Of each episode, how fresh it is and its use, and its importance."""
+    at, half_life = now.timestamp(), policy.half_life.total_seconds()
+    said = np.array([each.event_time.timestamp() for each in episodes])
+    used = np.array(
+        [each.last_access.timestamp() if each.last_access else -np.inf for each in episodes]
+    )
     return {
-        "recency": _fresh(episode.event_time, now, policy.half_life),
-        "access": _fresh(used, now, policy.half_life) if used else 0.0,
-        "importance": round(episode.importance, 4),
+        "recency": _fresh(at - said, half_life),
+        "access": _fresh(at - used, half_life),
+        "importance": np.array([each.importance for each in episodes]),
     }
 
 
-def _fresh(moment: datetime, now: datetime, half_life: timedelta) -> float:
+def _fresh(seconds: Floats, half_life: float) -> Floats:
     """1 for what is of now, 0.5 after a half-life; never above 1."""
-    return round(float(0.5 ** (max(timedelta(0), now - moment) / half_life)), 4)
+    fresh: Floats = 0.5 ** (np.maximum(0.0, seconds) / half_life)
+    return fresh
 
 
-def _left(parts: Mapping[str, float], policy: RecallPolicy) -> float:
+def _left(parts: Mapping[str, Floats], policy: RecallPolicy) -> Floats:
     """What is left of a score by age, use and importance."""
     lost = policy.recency * (1.0 - parts["recency"]) + policy.access * (1.0 - parts["access"])
-    return max(0.0, 1.0 - lost - policy.importance * (1.0 - parts["importance"]))
+    left: Floats = np.maximum(0.0, 1.0 - lost - policy.importance * (1.0 - parts["importance"]))
+    return left
 
 
 # --- words -------------------------------------------------------------------------------------
@@ -255,7 +270,7 @@ def literals(query: str) -> tuple[str, ...]:
     Years, dates and times of day are none.
     """
     folded = _folded(query)
-    quoted = [match.strip() for match in _QUOTED.findall(folded)]
+    quoted = [" ".join(match.split()) for match in _QUOTED.findall(folded)]
     tokens = [token for token in _TOKEN.findall(folded) if _is_identifier(token)]
     return tuple(dict.fromkeys(each for each in (*quoted, *tokens) if each))
 
@@ -268,9 +283,9 @@ def _is_identifier(token: str) -> bool:
     return bool(_NAME_WITH_SIGNS.search(token))
 
 
-def _says(text: str, literal: str) -> bool:
-    """Whether a text has the literal, not as a part of a longer word or number."""
-    folded, start = _folded(text), 0
+def _says(folded: str, literal: str) -> bool:
+    """Whether a folded text has the literal, not as a part of a longer word or number."""
+    start = 0
     while (at := folded.find(literal, start)) >= 0:
         end = at + len(literal)
         if not (
@@ -348,11 +363,11 @@ class _Order(NamedTuple):
             if each.episode.archived:
                 order.archived.append(_Missed(each, rank))
                 continue
-            said = first.setdefault(same_words(each.episode.text), each.episode.id)
-            if said == each.episode.id:
+            by = first.setdefault(each.said, each.episode.id)
+            if by == each.episode.id:
                 order.unique.append(each)
             else:
-                order.repeated.append(_Missed(each, rank, said))
+                order.repeated.append(_Missed(each, rank, by))
         return order
 
 
@@ -374,16 +389,18 @@ def _near_misses(
     near = [each for each in missed if each.candidate.score > 0]
     shown = near or list(missed[:1])
     return [
-        Dropped(
+        Dropped.trusted(
             tier="episodic",
             id=each.candidate.episode.id,
             text=excerpt(each.candidate.episode.text),
+            tokens=0,
             score=each.candidate.score,
             scores=each.candidate.parts,
             rank=each.rank,
             reason=reason(each.candidate),
             cause=cause,
             by=each.by,
+            missing=0,
         )
         for each in shown[: policy.near_misses]
     ]
@@ -423,11 +440,10 @@ def _recalled(each: _Candidate) -> Recalled:
 def _why(each: _Candidate) -> str:
     if each.literals:
         return f"has {each.literals[0]!r}"
-    for reasons in (_REASONS, _SURROUNDINGS):
-        most = max(map(each.parts.__getitem__, reasons))
-        if most >= TELLING:
-            break
-    return next(reason for name, reason in reasons.items() if each.parts[name] == most)
+    best = max(_REASONS, key=each.parts.__getitem__)
+    if each.parts[best] >= TELLING:
+        return _REASONS[best]
+    return _SURROUNDINGS[max(_SURROUNDINGS, key=each.parts.__getitem__)]
 
 
 TELLING: Final = 0.25

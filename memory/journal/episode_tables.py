@@ -22,6 +22,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Float,
     Index,
     Integer,
@@ -74,6 +75,16 @@ Index("episodes_id", episodes.c.id, unique=True)
 Index("episodes_owner", episodes.c.owner_n, episodes.c.n)
 Index("episodes_seq", episodes.c.owner_n, episodes.c.session, episodes.c.seq, episodes.c.part)
 Index("episodes_message", episodes.c.owner_n, episodes.c.message_id)
+
+
+def belongs_to(owner_n: int | ColumnElement[int]) -> ColumnElement[bool]:
+    """Whether an episode that is looked up by its id is this user's.
+
+    Said in a way for which there is no index: SQLite takes that of a user's episodes for as good
+    as that of ids, and would look through all that the user has.
+    """
+    return episodes.c.owner_n + 0 == owner_n
+
 
 episode_spaces = Table(
     "episode_spaces",

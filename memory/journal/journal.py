@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from pydantic import JsonValue
 from sqlalchemy import Connection, bindparam, delete, func, select
@@ -37,6 +38,7 @@ from memory.journal.events import (
     to_bytes,
 )
 from memory.journal.schema import cursors, events, head, meta, owner_of, owners, parked, sessions
+from memory.journal.statements import Statement
 from memory.models import Health, Message, RecordedMessage, Scope, valid_name
 from memory.times import to_micros
 
@@ -48,6 +50,23 @@ _MESSAGES_BY_KEY = select(*COLUMNS).where(
     events.c.owner == bindparam("owner"),
     events.c.kind == MESSAGE,
 )
+
+
+@lru_cache
+def _messages(dialect: str, before: bool, newest: bool) -> Statement:
+    """Those of a session after a place in it, before another, and only the newest."""
+    wanted = select(*COLUMNS).where(
+        events.c.owner == bindparam("owner"),
+        events.c.session == bindparam("session"),
+        events.c.seq > bindparam("after_seq"),
+    )
+    if before:
+        wanted = wanted.where(events.c.seq < bindparam("before_seq"))
+    if newest:
+        wanted = wanted.order_by(events.c.seq.desc()).limit(bindparam("newest"))
+    else:
+        wanted = wanted.order_by(events.c.seq)
+    return Statement.of(wanted, dialect)
 
 
 class Journal:
@@ -194,18 +213,18 @@ class Journal:
         With `newest`, only the last so many of them. An unknown session has none.
         """
         owner = owner_of(scope)
-        wanted = select(*COLUMNS).where(
-            events.c.owner == owner, events.c.session == session, events.c.seq > after_seq
-        )
-        if before_seq is not None:
-            wanted = wanted.where(events.c.seq < before_seq)
-        if newest is None:
-            wanted = wanted.order_by(events.c.seq)
-        else:
-            wanted = wanted.order_by(events.c.seq.desc()).limit(max(newest, 0))
+        given = {
+            "owner": owner,
+            "session": session,
+            "after_seq": after_seq,
+            "before_seq": before_seq,
+            "newest": None if newest is None else max(newest, 0),
+        }
 
         def work(connection: Connection) -> list[RecordedMessage]:
-            found = owned(owner, connection.execute(wanted))
+            shape = (before_seq is not None, newest is not None)
+            wanted = _messages(connection.dialect.name, *shape)
+            found = owned(owner, wanted.rows(connection, given))
             recorded = [recorded_message(event) for event in found]
             return recorded if newest is None else recorded[::-1]
 

@@ -18,6 +18,7 @@ from memory.codec import decode, encode
 from memory.errors import Conflict, Corrupt, NotFound
 from memory.journal.journal import Journal
 from memory.journal.schema import objects, owner_of, snapshots
+from memory.journal.statements import among, compiled
 from memory.models import Moment, Scope, Value, valid_name
 from memory.times import from_micros, to_micros
 
@@ -78,8 +79,9 @@ class SnapshotStore:
             ids = _ids_of(connection, owner, {key: data for _, key, data in hashed})
             manifest = encode([[role, ids[key]] for role, key, _ in hashed])
             newest = {"owner": owner, "session": session}
-            follows = connection.scalar(_NEWEST, newest) if parent is None else parent
-            connection.execute(_ADD_SNAPSHOT, {**row, "parent": follows, "manifest": manifest})
+            follows = _NEWEST(connection).value(connection, newest) if parent is None else parent
+            added = {**row, "parent": follows, "manifest": manifest}
+            _ADD_SNAPSHOT(connection).run(connection, added)
 
         try:
             await self._journal.write(work, alone=f"snapshots {owner.hex()}", durable=False)
@@ -177,7 +179,7 @@ class SnapshotStore:
         mine = {"owner": owner_of(scope), "session": session}
 
         def work(connection: Connection) -> str | None:
-            newest: str | None = connection.scalar(_NEWEST, mine)
+            newest: str | None = _NEWEST(connection).value(connection, mine)
             return newest
 
         return await self._journal.query(work)
@@ -192,18 +194,26 @@ _SLICE = 1_000
 """Objects looked up in one statement."""
 _INFO = tuple(snapshots.c[name] for name in SnapshotInfo.model_fields)
 _MINE = (snapshots.c.owner == bindparam("owner"), snapshots.c.id == bindparam("id"))
-_ADD_SNAPSHOT = insert(snapshots)
+_ADD_SNAPSHOT = compiled(
+    lambda _: insert(snapshots).values(
+        {each.name: bindparam(each.name) for each in snapshots.c if not each.primary_key}
+    )
+)
 _DIGEST = select(snapshots.c.digest).where(*_MINE)
 _POSITION = select(snapshots.c.position).where(*_MINE)
-_NEWEST = (
-    select(snapshots.c.id)
-    .where(snapshots.c.owner == bindparam("owner"), snapshots.c.session == bindparam("session"))
-    .order_by(snapshots.c.position.desc())
-    .limit(1)
+_NEWEST = compiled(
+    lambda _: (
+        select(snapshots.c.id)
+        .where(snapshots.c.owner == bindparam("owner"), snapshots.c.session == bindparam("session"))
+        .order_by(snapshots.c.position.desc())
+        .limit(1)
+    )
 )
 _WHOLE = select(*_INFO, snapshots.c.manifest).where(*_MINE)
-_KNOWN = select(objects.c.hash, objects.c.id).where(
-    objects.c.owner == bindparam("owner"), objects.c.hash.in_(bindparam("hashes", expanding=True))
+_KNOWN = compiled(
+    lambda dialect: select(objects.c.hash, objects.c.id).where(
+        objects.c.owner == bindparam("owner"), among(objects.c.hash, "hashes", dialect)
+    )
 )
 _ADD = insert(objects).returning(objects.c.hash, objects.c.id)  # in no order: many in a statement
 _BODIES = select(objects.c.id, objects.c.hash, objects.c.data).where(
@@ -215,8 +225,8 @@ def _ids_of(connection: Connection, owner: bytes, wanted: dict[bytes, bytes]) ->
     """The ids of these objects (data by hash), after adding those that are new."""
     ids: dict[bytes, int] = {}
     for hashes in _sliced(list(wanted)):
-        found = connection.execute(_KNOWN, {"owner": owner, "hashes": hashes})
-        ids.update((key, number) for key, number in found)
+        found = _KNOWN(connection).rows(connection, {"owner": owner, "hashes": hashes})
+        ids.update((bytes(key), number) for key, number in found)
     new = [key for key in wanted if key not in ids]
     if new:
         rows = [{"owner": owner, "hash": key, "data": wanted[key]} for key in new]

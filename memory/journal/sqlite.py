@@ -144,15 +144,15 @@ class SqliteDatabase:
             done.add_done_callback(lambda answers: _hand_out(waiting, _all_of(answers, waiting)))
 
     def _query(self, works: Sequence[Work[Any]]) -> list[Any]:
-        """The answer of each, or what it raised."""
-        answers: list[Any] = []
-        with self._reading.connect() as connection:
-            for work in works:
-                try:
-                    answers.append(_in_transaction(connection, work))
-                except Exception as error:
-                    answers.append(_Raised(error))
-        return answers
+        """The answer of each, or what it raised. They see one state of the journal; where one of
+        them fails, each is asked by itself."""
+        try:
+            with self._reading.connect() as connection:
+                return _in_transaction(connection, lambda same: [work(same) for work in works])
+        except Exception as error:
+            if len(works) == 1:
+                return [_Raised(error)]
+        return [answer for work in works for answer in self._query([work])]
 
     @staticmethod
     async def _run(

@@ -15,6 +15,9 @@ from sqlalchemy import (
     ARRAY,
     ColumnElement,
     Connection,
+    CursorResult,
+    Insert,
+    LargeBinary,
     Select,
     any_,
     bindparam,
@@ -41,7 +44,7 @@ class Statement(NamedTuple):
     as_json: bool
 
     @classmethod
-    def of(cls, query: Select[Any], dialect: str) -> Self:
+    def of(cls, query: Select[Any] | Insert, dialect: str) -> Self:
         compiled = query.compile(
             dialect=_DIALECTS[dialect], compile_kwargs={"render_postcompile": True}
         )
@@ -54,23 +57,55 @@ class Statement(NamedTuple):
 
     def rows(self, connection: Connection, values: Mapping[str, Any]) -> Sequence[Any]:
         """The answer; lists and tuples among the values are for `among`."""
+        return self._run(connection, values).all()
+
+    def value(self, connection: Connection, values: Mapping[str, Any]) -> Any:
+        """The first value of the first row; None where there is none."""
+        return self._run(connection, values).scalar()
+
+    def run(self, connection: Connection, values: Mapping[str, Any]) -> None:
+        """For what has no answer."""
+        self._run(connection, values)
+
+    def _run(self, connection: Connection, values: Mapping[str, Any]) -> CursorResult[Any]:
         ready = {**self.given, **values}
         for name, value in values.items():
             if isinstance(value, list | tuple):
-                ready[name] = encode(list(value)).decode() if self.as_json else list(value)
-        return connection.exec_driver_sql(
-            self.text, tuple(ready[name] for name in self.order)
-        ).all()
+                ready |= self._list(name, list(value))
+        return connection.exec_driver_sql(self.text, tuple(ready[name] for name in self.order))
+
+    def _list(self, name: str, values: list[Any]) -> dict[str, Any]:
+        if not self.as_json:
+            return {name: values}
+        if not values or not isinstance(values[0], bytes):
+            return {name: encode(values).decode(), _starts(name): "[]"}
+        joined = b"".join(values)  # JSON cannot hold bytes: it says where each of them starts
+        starts = range(1, len(joined) + 1, len(values[0]))
+        return {name: joined, _starts(name): encode(list(starts)).decode()}
 
 
 def among(column: ColumnElement[Any], name: str, dialect: str) -> ColumnElement[bool]:
-    """Whether the column has one of the values that are given as the list `name`."""
-    if dialect == "sqlite":
-        return column.in_(select(func.json_each(bindparam(name)).table_valued("value").c.value))
-    return column == any_(bindparam(name, type_=ARRAY(column.type)))
+    """Whether the column has one of the values that are given as the list `name`. Bytes are all of
+    the column's length."""
+    if dialect != "sqlite":
+        return column == any_(bindparam(name, type_=ARRAY(column.type)))
+    if not isinstance(column.type, LargeBinary):
+        return column.in_(select(_each(name)))
+    start = _each(_starts(name))
+    part = func.substr(bindparam(name, type_=LargeBinary), start, column.type.length)
+    return column.in_(select(part))
 
 
-def compiled(build: Callable[[str], Select[Any]]) -> Callable[[Connection], Statement]:
+def _each(name: str) -> ColumnElement[Any]:
+    return func.json_each(bindparam(name)).table_valued("value").c.value
+
+
+def _starts(name: str) -> str:
+    """The name of the places at which the bytes of a list of that name start."""
+    return f"{name}_at"
+
+
+def compiled(build: Callable[[str], Select[Any] | Insert]) -> Callable[[Connection], Statement]:
     """The statement of a store, built when it is first asked for."""
 
     @lru_cache(maxsize=len(_DIALECTS))

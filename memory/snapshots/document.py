@@ -6,16 +6,19 @@ The bytes are `codec.encode` of one JSON document:
     entries   [{"message": …, "item": …}]   every message; its item where it came from the window
     found     [{"id", "text", "tier"}]   the other items, then what was dropped
     schema    the version of this shape
-    state     items (how many of `found` are), lead (how many of those stand before the items of
-              entries), prefix, tokens, unavailable, warnings
+    state     arms (the names of scores, a list for each set of them), items (how many of `found`
+              are), lead (how many of those stand before the items of entries), prefix, tokens,
+              unavailable, warnings
     why       [[score, scores, reason, tokens, rank]]   one for each of `found`;
-              of what was dropped also [… cause, by, missing], without what is at its default
+              of what was dropped also [… cause, by, missing], without what is at its default;
+              scores: which of `arms` they are of, then their values
 
 What changes with every query (scores and reasons) is apart from what does not (texts), and the
 memory block is cut before each of its entries, so that a turn adds little to what is stored. The
 pieces are cut anywhere and only ever joined again: that gives the bytes, whatever the schema.
 
-Schema 1 had no definitions, lead and prefix, and four values of each in `why`.
+Schema 2 had no arms, and scores by name in `why`. Schema 1 had no definitions, lead and prefix
+either, and four values of each in `why`.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from memory.codec import culprit, decode, encode
 from memory.errors import Corrupt, InvalidInput, SchemaTooNew
 from memory.models import Context, Dropped, Item, JsonObject
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 """The version of the document that is written. Older ones are read, newer ones refused."""
 
 PLAIN: Final = "p"
@@ -42,7 +45,9 @@ def document_of(context: Context) -> dict[str, Any]:
     """The document of a context; its `snapshot_id` is not in it, for it names the bytes."""
     entries, items, lead = _entries(context)
     found: list[Item | Dropped] = [*items, *context.dropped]
+    arms = {names: number for number, names in enumerate(dict.fromkeys(map(_arms, found)))}
     state: JsonObject = {
+        "arms": [list(names) for names in arms],
         "items": len(items),
         "lead": lead,
         "tokens": context.tokens.to_json(),
@@ -56,16 +61,21 @@ def document_of(context: Context) -> dict[str, Any]:
         "found": [{"id": each.id, "text": each.text, "tier": each.tier} for each in found],
         "schema": SCHEMA,
         "state": state,
-        "why": [_why(each) for each in found],
+        "why": [_why(each, arms) for each in found],
     }
     if context.tools:
         document["definitions"] = list(context.tools)
     return document
 
 
-def _why(each: Item | Dropped) -> list[Any]:
+def _arms(each: Item | Dropped) -> tuple[str, ...]:
+    return tuple(each.scores)
+
+
+def _why(each: Item | Dropped, arms: Mapping[tuple[str, ...], int]) -> list[Any]:
     """Why it is there or not: what changes from question to question."""
-    row = [each.score, dict(each.scores), each.reason, each.tokens, each.rank]
+    scores = [arms[_arms(each)], *each.scores.values()]
+    row = [each.score, scores, each.reason, each.tokens, each.rank]
     if isinstance(each, Dropped):
         row += [each.cause, each.by, each.missing]
         while len(row) > _SHORTEST and row[-1] in (None, 0):
@@ -120,7 +130,7 @@ def context_of(data: bytes, *, snapshot_id: str | None = None) -> Context:
         )
     try:
         return _restored(document, snapshot_id)
-    except (InvalidInput, KeyError, TypeError, ValueError) as error:
+    except (InvalidInput, IndexError, KeyError, TypeError, ValueError) as error:
         raise Corrupt(f"snapshot {snapshot_id!r} has not the shape of schema {schema}") from error
 
 
@@ -174,8 +184,9 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 def _restored(document: Mapping[str, Any], snapshot_id: str | None) -> Context:
     state = document["state"]
+    arms = state.get("arms")
     rows = [
-        {**what, **dict(zip(_ROW, why, strict=False))}
+        {**what, **_reasons(why, arms)}
         for what, why in zip(document["found"], document["why"], strict=True)
     ]
     lead = state.get("lead", 0)
@@ -198,6 +209,14 @@ def _restored(document: Mapping[str, Any], snapshot_id: str | None) -> Context:
             "snapshot_id": snapshot_id,
         }
     )
+
+
+def _reasons(why: Sequence[Any], arms: Sequence[Sequence[str]] | None) -> JsonObject:
+    told = dict(zip(_ROW, why, strict=False))
+    if arms is not None:
+        which, *values = told["scores"]
+        told["scores"] = dict(zip(arms[which], values, strict=True))
+    return told
 
 
 _ROW: Final = ("score", "scores", "reason", "tokens", "rank", "cause", "by", "missing")

@@ -130,14 +130,21 @@ def told(window: Window) -> str:
     return "\n".join([covered, str(window.tokens), *(m.id for m in window.messages)])
 
 
-async def filled(
-    journal: Journal, windows: Windows, scope: Scope, *, first: int, size: int
+async def journalled(
+    journal: Journal, scope: Scope, *, first: int, size: int
 ) -> list[RecordedMessage]:
-    """So many more messages in the journal and in the window, whatever the limit."""
+    """So many more messages in the journal alone."""
     new = [
         (f"k{n}", Message(role=Role.USER, content=f"Line {n}: the ferry leaves at nine."))
         for n in range(first, first + size)
     ]
-    stored = await journal.append_messages(scope, SESSION, new, agent=None, now=Clock().now)
+    return await journal.append_messages(scope, SESSION, new, agent=None, now=Clock().now)
+
+
+async def filled(
+    journal: Journal, windows: Windows, scope: Scope, *, first: int, size: int
+) -> list[RecordedMessage]:
+    """So many more messages in the journal and in the window, whatever the limit."""
+    stored = await journalled(journal, scope, first=first, size=size)
     await windows.append(scope, SESSION, stored)
     return stored

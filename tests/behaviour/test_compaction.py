@@ -19,7 +19,7 @@ from memory import Memory
 from memory.compaction import AT_ONCE, Compactor
 from memory.journal import Journal
 from memory.models import Scope, Summary
-from memory.projections import OLDEST, SUMMARY
+from memory.projections import ENOUGH, OLDEST, SUMMARY
 from memory.settings import Settings
 from memory.summary import Excerpts, Summariser
 from memory.tokens import TokenCounter
@@ -30,6 +30,7 @@ from tests.behaviour.compacting_process import (
     Measured,
     compact_and_die,
     filled,
+    journalled,
     record_lines,
     retelling,
     told,
@@ -375,3 +376,19 @@ async def test_two_processes_see_the_same_window_and_redis_holds_no_more_than_th
             held = await WorkingMemory(redis, ttl=None).read(scope, SESSION)
             assert held is not None
             assert held.messages == window.messages
+
+
+@pytest.mark.parametrize("missed", [1, ENOUGH - 1, ENOUGH, ENOUGH + 1, 3 * ENOUGH])
+async def test_what_a_window_has_not_been_told_of_is_read_beside_it(
+    urls: dict[str, str], scope: Scope, missed: int
+) -> None:
+    async with windows_at(urls) as (journal, working, windows), windows_at(urls) as (_, _, other):
+        await filled(journal, windows, scope, first=0, size=6)
+        before = (await windows.read(scope, SESSION)).last_seq
+        await journalled(journal, scope, first=6, size=missed)
+        for _ in range(2):  # the second time it is known where the window ended
+            told = await windows.read(scope, SESSION)
+            assert told.last_seq == before + missed
+            assert told == await other.read(scope, SESSION)
+        await working.clear(scope, SESSION)
+        assert (await windows.read(scope, SESSION)).last_seq == before + missed

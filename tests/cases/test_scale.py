@@ -64,6 +64,16 @@ class Asked:
                     found |= {row[3] for row in plan if row[3].startswith("SCAN")}
         return {scan for scan in found if not any(name in scan for name in _NO_TABLES)}
 
+    def plans(self, words: str, table: str) -> set[str]:
+        """How the statements that have these words find the table's rows."""
+        found: set[str] = set()
+        with _opened(self.file) as connection:
+            for statement, values in self.statements:
+                if words in statement:
+                    plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)
+                    found |= {row[3] for row in plan if row[3].split()[1] == table}
+        return found
+
 
 _NO_TABLES = ("json_each", "CONSTANT ROW", "anon_", "SUBQUERY", "VIRTUAL TABLE")
 
@@ -202,6 +212,27 @@ async def test_what_was_read_of_a_user_is_not_read_again(
         found = await user.recall("Where is the harpsichord?")
     assert found.items[0].text == RARE
     assert asked.steps() < first / 3
+
+
+async def test_what_is_looked_up_by_its_id_is_not_looked_for_among_all_that_a_user_has(
+    memory: Memory, listening: Listening
+) -> None:
+    """PERF-01: of episodes that are recalled, noted as used, pinned, archived and stored again."""
+    user = memory.user("u1")
+    with listening() as asked:
+        await talk(user, 40)
+        assert await memory.settled(PATIENCE)
+        await user.session("now").build_context(QUESTION)
+        ids = [episode.id for episode in await user.episodes()]
+        await user.pin(ids[:2])
+        await user.archive(ids[2:4], run_id="r1")
+        assert len(await user.vectors(await user.episodes())) == 38
+        assert await memory.settled(PATIENCE)
+    by_id = {statement for statement, _ in asked.statements if "episodes.id IN" in statement}
+    assert len(by_id) >= 4
+    assert asked.plans("episodes.id IN", "episodes") == {
+        "SEARCH episodes USING INDEX episodes_id (id=?)"
+    }
 
 
 async def test_to_write_costs_the_same_however_much_others_have_written(

@@ -852,7 +852,7 @@ async def test_of_reads_that_are_asked_for_together_each_has_its_own_answer(
         asyncio.CancelledError,
         RuntimeError,
     ]
-    assert sorted(ran) == ["a", "b"]
+    assert set(ran) == {"a", "b"}  # whoever asked for the other has gone
     assert await journal.query(gives("c")) == "c"
 
 

@@ -210,6 +210,14 @@ def test_bytes_of_the_first_schema_are_still_read() -> None:
     assert (old.unavailable, old.warnings) == (now.unavailable, now.warnings)
 
 
+def test_bytes_of_the_second_schema_are_still_read() -> None:
+    old = context_of((Path(__file__).parent / "snapshot_schema_2.json").read_bytes())
+    now = context_of(bytes_of(parts_of(built())))
+    assert [item.scores for item in old.items] == [item.scores for item in now.items]
+    assert old == now
+    assert any(item.scores for item in old.items)
+
+
 def test_a_value_that_json_cannot_hold_is_refused_by_the_name_of_its_field() -> None:
     good = built()
     parts = [{"type": "image_url", "image_url": {"detail": float("inf")}}]
@@ -239,6 +247,7 @@ def test_a_newer_schema_is_refused_with_both_versions_and_what_is_none_is_corrup
         encode({}),
         encode({**document, "schema": "1"}),
         encode({**document, "why": []}),
+        encode({**document, "state": {**document["state"], "arms": []}}),
         encode({k: v for k, v in document.items() if k != "state"}),
         encode({**document, "entries": [{"message": "text"}]}),
         b"\xff",
