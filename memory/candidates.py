@@ -200,7 +200,10 @@ def _of_the_time(said: Said, asked: Asked) -> Numbers:
     """Candidates for being of a time that is asked for."""
     if asked.when is None:
         return np.zeros(0, dtype=np.int64)
-    every = asked.when.inside(said.places, np.arange(len(said.places)))
+    anywhere = np.arange(len(said.places))
+    every = asked.when.inside(said.places, anywhere)
+    if not len(every) and asked.when.alone:
+        every = asked.when.beside(said.places, anywhere)
     if len(every) <= ALL_OF_A_TIME:
         return every
     return said.best(OF_A_TIME, among=every)

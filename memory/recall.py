@@ -216,7 +216,7 @@ def _candidates(
     candidates = []
     for episode, relevance, *parts in zip(read, relevant.tolist(), *columns, strict=True):
         said = same_words(episode.text)
-        found = tuple(each for each in wanted if _says(said, each)) if wanted else ()
+        found = tuple([each for each in wanted if each in said and _says(said, each)])
         score = (1.0 - LITERAL_BAND) * relevance
         if found:
             share = len(found) / len(wanted)

@@ -31,6 +31,7 @@ from memory.bm25 import Scores
 from memory.embedding.base import Vectors
 from memory.models import Value
 from memory.places import NOWHERE, Floats, Numbers, Places
+from memory.when import BESIDE
 
 DECIMALS: Final = 5
 """Of cosines: the last bits of the same one depend on what is computed beside it."""
@@ -127,8 +128,8 @@ def scored(
 ) -> Scored:
     """The candidates, best first, ties by what they have by themselves, then by place.
 
-    A candidate with the whole of the part `alone` answers the query, whatever it says, and others
-    count as far as they have of it.
+    Candidates with nearly all of the part `alone` answer the query, whatever they say; all count as
+    far as they have of it, and none before those that have the whole.
     """
     if not len(looked.at):
         return Scored(looked.at, np.zeros(0))
@@ -150,8 +151,12 @@ def scored(
     }
     total = np.sum([getattr(weights, name) * parts[name] for name in PARTS], axis=0)
     of_alone = parts[alone] if alone else np.zeros(1)
-    if of_alone.max() >= 1.0:
-        total = total * of_alone
+    answered = bool(of_alone.max() >= BESIDE)
+    if answered:
+        inside = total[of_alone >= 1.0]
+        total = of_alone * np.where(
+            of_alone < 1.0, np.minimum(total, inside.min(initial=np.inf)), total
+        )
     by_itself = words + own
     order = np.lexsort((looked.at, -np.round(by_itself, 9), -np.round(total, 9)))
     best = float(total[order[0]])
@@ -159,7 +164,7 @@ def scored(
     covered = looked.said.covered
     answers = 1.0 - (1.0 - 0.5 * meaning) * (1.0 - words * np.sqrt(covered))
     evidence = 0.5 * meaning + 0.5 * words * np.clip((covered - 0.3) / 0.4, 0.0, 1.0)
-    sure = SURE if of_alone.max() >= 1.0 else 0.0
+    sure = SURE if answered else 0.0
     return Scored(
         looked.at[order],
         total[order] / best if best > 0 else total[order],

@@ -69,7 +69,14 @@ class When:
             found |= (to_micros(span.start) <= time) & (time < to_micros(span.end))
         return at[found]
 
+    def beside(self, places: Places, at: Numbers) -> Numbers:
+        """Those of the places that are near enough to be of it: what was told soon after."""
+        return at[self(places, at) >= BESIDE]
 
+
+BESIDE: Final = 0.75
+"""The part of what is near enough to a time to be of it, where nothing is inside: 2.9 days after
+its end, half a day before it."""
 _HAPPENED: Final = frozenset(
     terms(
         "happen happened talk talked say said discuss discussed tell told mention chat things "

@@ -240,3 +240,19 @@ async def test_a_time_that_is_none_is_refused_and_nothing_is_stored(
     assert await session.messages() == []
     await session.record(messages=[{"role": "user", "content": "x", "event_time": 1e9}])
     assert len(await session.messages()) == 1
+
+
+async def test_what_was_told_soon_after_a_day_answers_for_it_and_later_things_do_not(
+    memory: Memory,
+) -> None:
+    user = memory.user("u1")
+    await keep(user, {"2026-02-14": "The boiler burst.", "2025-11-16": "A stork came by."})
+    assert await memory.settled(PATIENCE)
+    for asked in ("14 February", "13 February", "12 February"):
+        assert texts(await user.recall(f"What happened on {asked} 2026?")) == ["The boiler burst."]
+    for asked in ("5 February", "16 February", "3 December"):
+        assert texts(await user.recall(f"What happened on {asked} 2026?")) == []
+    await keep(user, {"2026-02-12": "The fence fell over."})
+    assert await memory.settled(PATIENCE)
+    found = texts(await user.recall("What happened on 12 February 2026?"))
+    assert found[0] == "The fence fell over."

@@ -26,6 +26,7 @@ from memory.scoring import (
     cosines,
     scored,
 )
+from memory.when import BESIDE
 from tests.ranking import POLICY, conversation, episode, looked, names, score
 
 FEW = settings(max_examples=40)
@@ -236,8 +237,11 @@ def test_one_word_of_many_is_no_evidence() -> None:
     assert order.confidence > 0.0
 
 
-@pytest.mark.parametrize(("time", "alone", "expected"), [(1.0, "time", SURE), (0.9, "time", 0.0)])
-def test_what_is_all_of_what_is_asked_for_alone_answers_it(
+@pytest.mark.parametrize(
+    ("time", "alone", "expected"),
+    [(1.0, "time", SURE), (BESIDE, "time", SURE), (BESIDE - 0.01, "time", 0.0)],
+)
+def test_what_is_nearly_all_of_what_is_asked_for_alone_answers_it(
     time: float, alone: str, expected: float
 ) -> None:
     talk = [episode("a", "at the lake")]
