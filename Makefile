@@ -27,7 +27,7 @@ demo: $(READY) ## six weeks of two people: contexts from all tiers, a night, a r
 	.venv/bin/trimem demo $(ARGS)
 
 test: $(READY) ## all tests, on the local stack and on what `make servers` runs
-	$(RUN) -m pytest $(ARGS)
+	$(RUN) -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 lint: $(READY) ## ruff: rules and format
 	$(RUN) -m ruff check
