@@ -570,8 +570,7 @@ class _Candidates(NamedTuple):
         facts = fact_lines(parts.facts, counter.count)
         return cls(
             tuple(
-                line._replace(rank=0, shared=())
-                for line in fact_lines(parts.pinned, counter.count)
+                line._replace(rank=0, shared=()) for line in fact_lines(parts.pinned, counter.count)
             ),
             tuple(line for line in facts if line.recalled.id not in always),
             episode_lines(parts.episodes, parts.outdated, counter.count),

@@ -68,7 +68,8 @@ class RecallPolicy(Value):
     evidence_share: float = Field(default=1.0, ge=0.0)
     """How much of `own_floor` is evidence enough that a query is answered."""
     for_dialogues: float = Field(default=0.5, ge=0.0)
-    """How much of that a dialogue needs: it tells, and asks nothing."""
+    """How much of that, and of `least_share`, a dialogue needs: it tells, and asks nothing. And
+    what words count there: among so many, some are in anything."""
     recency: float = Field(default=0.05, ge=0.0, le=1.0)
     """How much of the score fades with age: 0 none, 1 all of it."""
     access: float = Field(default=0.0, ge=0.0, le=1.0)
@@ -87,6 +88,12 @@ class RecallPolicy(Value):
         return cls(latin=known[0], other=known[-1]) if known else cls(latin=_MINILM, other=_MINILM)
 
     @property
+    def least_found(self) -> float:
+        """The least that what is found has before age is looked at: a touch of age, as `recency`
+        is by default, orders it and does not bring it below the floor."""
+        return self.floor / max(0.5, 1.0 - self.recency)
+
+    @property
     def own_floor(self) -> float:
         """The floor before the room at the top for literal hits is taken off."""
         return self.floor / (1.0 - LITERAL_BAND)
@@ -95,7 +102,14 @@ class RecallPolicy(Value):
         """The policy for this query."""
         if last_line(query) is None:
             return self
-        return self.model_copy(update={"evidence_share": self.evidence_share * self.for_dialogues})
+        part = self.for_dialogues
+        return self.model_copy(
+            update={
+                "evidence_share": self.evidence_share * part,
+                "least_share": min(1.0, self.least_share * part),
+                "weights": self.weights.with_words(part),
+            }
+        )
 
     def meaning(self, query: str) -> Calibration:
         """The calibration of the model that this query goes to."""
@@ -121,7 +135,7 @@ def strengths(scored: Scored, policy: RecallPolicy) -> Floats:
         strong = (1.0 - LITERAL_BAND) * (0.5 + 0.5 * scored.confidence) * scored.relative
         far = (scored.relative < policy.least_share) | (scored.relative <= 0)
         below = policy.floor * np.minimum(0.99, scored.relative / (policy.least_share or 1.0))
-        return np.where(far, np.minimum(strong, below), np.maximum(strong, policy.floor))
+        return np.where(far, np.minimum(strong, below), np.maximum(strong, policy.least_found))
     # Not all the way to 0, so that what would have come first is seen among the near misses.
     unsure = max(scored.evidence, 0.5 * policy.own_floor * scored.confidence)
     return (1.0 - LITERAL_BAND) * unsure * scored.relative

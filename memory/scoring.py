@@ -56,6 +56,12 @@ class Weights(Value):
     time: float = 2.0
     facts: float = 0.5
 
+    def with_words(self, part: float) -> Weights:
+        """These, with words counting a part of what they do here."""
+        return self.model_copy(
+            update={"words": self.words * part, "words_near": self.words_near * part}
+        )
+
 
 class Calibration(Value):
     """What an embedder's cosines mean: `low` and below is unrelated, `high` and above the same."""

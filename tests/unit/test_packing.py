@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memory.codec import content_id
 from memory.models import Context, Message, Recalled, Role
-from memory.packing import entries, episode_lines, packed, size
+from memory.packing import BETWEEN_LINES, entries, episode_lines, packed, size
 from memory.tokens import TokenCounter
 from tests.unit.test_context import NOW, build, episode, fact, memory_of, tokens_of
 
@@ -35,7 +35,7 @@ def piece(message: str, part: int, text: str, **fields: object) -> Recalled:
 # --- what stands once --------------------------------------------------------------------------
 
 
-def test_a_day_stands_once_before_the_first_of_its_lines_and_a_role_where_a_name_comes_first() -> None:
+def test_a_day_stands_once_and_a_role_where_a_name_comes_first() -> None:
     context = build(
         episodes=[
             episode("e3", "It is sunny.", event_time=on(2), seq=3),
@@ -164,6 +164,20 @@ def test_headings_are_there_to_tell_facts_from_what_was_said_and_cost_nothing_ot
     assert "known" not in memory_of(crowded)
     assert memory_of(crowded) == memory_of(alone)
     assert alone.tokens.episodes > 0
+
+
+def test_an_entry_counts_the_same_wherever_a_long_block_is_cut() -> None:
+    found = [
+        episode(f"e{n}", f"I paid {n} EUR - or more\n- {n}", seq=n, event_time=on(1 + n // 3))
+        for n in range(99)
+    ]
+    block = memory_of(build(episodes=found, budget=9_000))
+    pieces = BETWEEN_LINES.split(block)
+    assert "".join(pieces) == block
+    assert len(pieces) > 190
+    for model in ("gpt-4o", "gpt-4"):
+        count = TokenCounter(model).count
+        assert sum(map(count, pieces)) == count(block)
 
 
 def test_facts_that_only_are_about_the_user_have_the_room_that_episodes_leave() -> None:

@@ -253,6 +253,33 @@ def test_age_takes_no_more_than_its_part_and_what_is_of_tomorrow_is_new() -> Non
     assert items[1].score == pytest.approx(0.8 * items[0].score, abs=0.001)
 
 
+def test_a_touch_of_age_orders_what_is_found_and_does_not_take_it_away() -> None:
+    sure = Scored(np.arange(2), np.array([1.0, 0.21]), {}, 0.1, 1.0)
+    touch = RecallPolicy()
+    assert touch.recency > 0
+    least = strengths(sure, touch)[1]
+    assert least * (1.0 - touch.recency) >= touch.floor - 1e-9
+    much = RecallPolicy(recency=1.0)
+    assert strengths(sure, much)[1] * (1.0 - much.recency) < much.floor
+    far = Scored(np.arange(2), np.array([1.0, 0.19]), {}, 0.1, 1.0)
+    assert strengths(far, touch)[1] < touch.floor
+
+
+def test_beside_a_dialogue_more_counts_as_found_and_words_count_less() -> None:
+    policy = RecallPolicy()
+    told = policy.asked("<Ada>: I am ill.\n<Assistant>: Oh no!\n<Ada>: What shall I do?")
+    assert policy.asked("What shall I do when I am ill?") == policy
+    assert told.least_share == policy.least_share / 2
+    assert told.weights.words == policy.weights.words / 2
+    assert told.weights.words_near == policy.weights.words_near / 2
+    assert told.weights.meaning == policy.weights.meaning
+    assert told.floor == policy.floor
+    scored = Scored(np.arange(2), np.array([1.0, 0.15]), {}, 0.5, 1.0)
+    assert strengths(scored, told)[1] >= policy.floor > strengths(scored, policy)[1]
+    nothing = Scored(np.arange(2), np.array([1.0, 0.15]), {}, 0.5, 0.05)
+    assert strengths(nothing, told).max() < policy.floor
+
+
 def test_use_and_importance_count_where_a_policy_says_so() -> None:
     talk = [
         episode("a", "tea", importance=0.0),
