@@ -29,11 +29,9 @@ from memory.fence import defused, fence
 from memory.models import NAME_LIMIT, Message, Recalled, Role
 from memory.prefix import MEMORY_HEAD
 
-BETWEEN_LINES: Final = re.compile(
-    r"(?<=\S\n)(?=- |\d{4}-\d\d-\d\d )|(?<=\S\n-)(?= )|(?<=\S\n\d{4}-\d\d-\d\d)(?= )"
-)
-"""Where an entry begins after another, and what follows its dash or day: there a long block is cut
-to be counted, because no encoding has a token that reaches over the line end or the space."""
+BETWEEN_LINES: Final = re.compile(r"(?<=\S\n)(-|\d{4}-\d\d-\d\d)(?= )")
+"""The dash or the day with which an entry begins after another: there a long block is cut to be
+counted, because no encoding has a token that reaches over the line end before it or the space."""
 
 CountText = Callable[[str], int]
 
