@@ -91,7 +91,7 @@ class Settings(BaseSettings):
     """How long a session lives in working memory after its newest message; None: for ever."""
     recall_k: int = Field(default=8, gt=0)
     """Episodes that a recall gives."""
-    context_k: int = Field(default=80, gt=0)
+    context_k: int = Field(default=60, gt=0)
     """Episodes offered to a context, which shows as many as it has room for."""
     half_life: timedelta = timedelta(days=90)
     """After this long without access, an episode of importance 1 has a retention of 0.5."""
