@@ -170,7 +170,8 @@ def look_at(connection: Connection, said: Said, asked: Asked) -> Looked:
     if said.unread:
         said = lexical.completed(connection, said, places.with_neighbours(at, 2))
     known, vectors = _vectors(connection, said, places.with_neighbours(at), asked)
-    own, near = cosines(asked.vector, vectors, known, at, places)
+    passages = said.kept.passages(places.n[at].tolist(), asked.space)
+    own, near = cosines(asked.vector, vectors, known, at, places, passages)
     nothing = np.zeros(len(at))
     facts = np.zeros(len(at))
     for (message, _), place in zip(learnt, of_facts.tolist(), strict=True):

@@ -1,7 +1,10 @@
 """Reading and writing the tables of episodes: plain functions for units of work of the journal.
 
 Each is given whose episodes it may touch and asks for nothing else, except those at the end, which
-serve repairs and rebuilds and see everybody's. Vectors are little-endian float32.
+serve repairs and rebuilds and see everybody's.
+
+Vectors are little-endian float32: that of the whole episode, and behind it those of its passages,
+where it has any. Whatever is given only the whole's here reads the first `dims` numbers.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from numpy.typing import NDArray
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    LargeBinary,
     Row,
     and_,
     bindparam,
@@ -29,7 +33,7 @@ from sqlalchemy import (
 
 from memory import lexical
 from memory.codec import decode, digest, encode
-from memory.episodes import searched, searched_text
+from memory.episodes import embedded_texts, searched, searched_text
 from memory.errors import Corrupt
 from memory.journal.database import insert_into
 from memory.journal.episode_tables import (
@@ -51,6 +55,8 @@ from memory.times import from_micros, to_micros
 
 T = TypeVar("T")
 Vector = NDArray[np.float32]
+Vectors = NDArray[np.float32]
+"""One a row."""
 
 _SLICE = 1_000
 """Ids looked up in one statement."""
@@ -74,10 +80,13 @@ class Known(NamedTuple):
 
 
 class New(NamedTuple):
-    """An episode to store, with its vector, or with the reason why there is none."""
+    """An episode to store, with its vectors, or with the reason why there are none.
+
+    `vectors` are rows: the first is that of the whole, the others are those of its passages.
+    """
 
     episode: Episode
-    vector: Vector | None
+    vectors: Vectors | None
     flaw: str
 
 
@@ -233,9 +242,9 @@ def add(
         connection,
         owner_n,
         space,
-        {numbers[id_]: new.vector for id_, (new, _) in fresh.items() if new.vector is not None},
+        {numbers[id_]: new.vectors for id_, (new, _) in fresh.items() if new.vectors is not None},
     )
-    flawed = {numbers[id_]: new.flaw for id_, (new, _) in fresh.items() if new.vector is None}
+    flawed = {numbers[id_]: new.flaw for id_, (new, _) in fresh.items() if new.vectors is None}
     note_flaws(connection, flawed)
     lexical.index(
         connection, owner_n, [Posting(numbers[id_], terms) for id_, (_, terms) in fresh.items()]
@@ -243,9 +252,9 @@ def add(
 
 
 def put_vectors(
-    connection: Connection, owner_n: int, space: int, vectors: dict[int, Vector]
+    connection: Connection, owner_n: int, space: int, vectors: dict[int, Vectors]
 ) -> None:
-    """The vectors of a user's episodes in a space, in place of those that were there."""
+    """The vectors of a user's episodes (see `New`) in a space, in place of what was there."""
     if not vectors:
         return
     before = 0
@@ -420,7 +429,7 @@ def matching(
 def vectors_of(
     connection: Connection, owner: bytes, ids: Sequence[str], space: int
 ) -> dict[str, Vector]:
-    """The vectors in `space` of those of the ids that the user has."""
+    """The vectors in `space` of those of the ids that the user has, of each as a whole."""
     return {
         row.id: from_vector_bytes(row.vector)
         for part in slices(ids, _SLICE)
@@ -428,9 +437,13 @@ def vectors_of(
     }
 
 
+_OF_THE_WHOLE = func.substr(
+    episode_vectors.c.vector, 1, 4 * episode_spaces.c.dims, type_=LargeBinary
+).label("vector")
 _VECTORS = (
-    select(episodes.c.id, episode_vectors.c.vector)
+    select(episodes.c.id, _OF_THE_WHOLE)
     .join(episode_vectors, episode_vectors.c.n == episodes.c.n)
+    .join(episode_spaces, episode_spaces.c.space == episode_vectors.c.space)
     .join(episode_owners, belongs_to(episode_owners.c.n))
     .where(
         episode_owners.c.owner == bindparam("owner"),
@@ -470,8 +483,8 @@ _ROLES = {role.value: role for role in Role}
 _NO_METADATA = encode({})
 
 
-def to_vector_bytes(vector: Vector) -> bytes:
-    return np.ascontiguousarray(vector, dtype="<f4").tobytes()
+def to_vector_bytes(vectors: Vectors) -> bytes:
+    return np.ascontiguousarray(vectors, dtype="<f4").tobytes()
 
 
 def from_vector_bytes(data: bytes) -> Vector:
@@ -482,18 +495,19 @@ def from_vector_bytes(data: bytes) -> Vector:
 
 
 class Unplaced(NamedTuple):
-    """An episode to be embedded: its number, whose it is, and what is embedded of it."""
+    """An episode to be embedded: its number, whose it is, and what is embedded of it, the whole
+    first."""
 
     n: int
     owner_n: int
     owner: bytes
     id: str
-    text: str
+    texts: tuple[str, ...]
     archived: bool
 
 
 class Placed(NamedTuple):
-    """A vector that belongs into the index."""
+    """A vector that belongs into the index: that of an episode as a whole."""
 
     n: int
     id: str
@@ -555,8 +569,9 @@ def placed(
 ) -> list[Placed]:
     """A user's vectors that belong into the index, by number from `after` on."""
     rows = connection.execute(
-        select(episodes.c.n, episodes.c.id, episode_owners.c.owner, episode_vectors.c.vector)
+        select(episodes.c.n, episodes.c.id, episode_owners.c.owner, _OF_THE_WHOLE)
         .join(episode_vectors, episode_vectors.c.n == episodes.c.n)
+        .join(episode_spaces, episode_spaces.c.space == episode_vectors.c.space)
         .join(episode_owners, episode_owners.c.n == episodes.c.owner_n)
         .where(
             episodes.c.owner_n == owner_n,
@@ -701,7 +716,11 @@ def _count_flaws(connection: Connection, condition: ColumnElement[bool]) -> int:
 
 def _unplaced(rows: Iterable[Any]) -> list[Unplaced]:
     return [
-        Unplaced(row.n, row.owner_n, row.owner, row.id, _searched(row), bool(row.archived))
+        Unplaced(
+            *(row.n, row.owner_n, row.owner, row.id),
+            embedded_texts(to_text(row.text), row.role, to_text(row.speaker)),
+            bool(row.archived),
+        )
         for row in rows
     ]
 

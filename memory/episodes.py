@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from memory.codec import content_id
 from memory.models import FRAMEWORK, Episode, RecordedMessage, Role
+from memory.passages import passages
 from memory.text import is_blank, pieces
 
 LONGEST = 1_000
@@ -47,6 +48,11 @@ def split(message: RecordedMessage) -> Split:
 def searched_text(episode: Episode) -> str:
     """What the arms are given of an episode, to embed and to count: see `searched`."""
     return searched(episode.text, episode.role.value, episode.speaker)
+
+
+def embedded_texts(text: str, role: str, speaker: str) -> tuple[str, ...]:
+    """What is embedded of an episode: the whole of it, then its passages, each as `searched`."""
+    return tuple(searched(each, role, speaker) for each in (text, *passages(text)))
 
 
 def searched(text: str, role: str, speaker: str) -> str:

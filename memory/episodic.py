@@ -9,6 +9,9 @@ The journal is written first: rows, vectors and postings in one transaction. The
 Chroma, which can lose all of them, since `repair` and `rebuild` bring them back without embedding
 again. `remember` of a message that is there already only puts its vectors into Chroma again.
 
+Long episodes are embedded as a whole and in passages (`passages`). The journal has all of these
+vectors, and recall judges by them; Chroma has that of the whole.
+
 Where vectors live can change while others read and write: whoever writes reads afterwards where
 they should be by now, and puts them there too; whoever reads asks for it beside the search, and
 searches again when it has changed. So a move may fill, flip one row, and clear.
@@ -31,9 +34,9 @@ from sqlalchemy import Connection, select, update
 from memory import episode_store as store
 from memory import lexical
 from memory.chroma import Chroma, Neighbour, Record
-from memory.embedding.base import Embedder, alike, embedded, usable
+from memory.embedding.base import Embedder, Vectors, alike, embedded, usable
 from memory.episode_store import Known, New, Owner, Unplaced
-from memory.episodes import searched_text, split
+from memory.episodes import embedded_texts, searched_text, split
 from memory.errors import EmbeddingFailed, IndexLost, InvalidInput, TierUnavailable
 from memory.journal import Journal
 from memory.journal.database import insert_into
@@ -55,7 +58,8 @@ OWN_COLLECTION = 1_000
 FEWEST_SOUGHT = 32
 """Neighbours asked of Chroma at least: an approximate index misses the nearest for a small k."""
 PAGE = 512
-"""Episodes embedded, copied or placed at a time in repairs and rebuilds."""
+"""Episodes embedded, copied or placed at a time in repairs and rebuilds, and the most texts that
+an embedder is given at once."""
 AHEAD = 64
 """Episodes that are embedded together while those before them are stored."""
 RENEWED = 10_000
@@ -158,9 +162,9 @@ class EpisodicMemory:
                 flawed += [
                     Flawed(episode_id=one.episode.id, reason=one.flaw)
                     for one in new
-                    if one.vector is None
+                    if one.vectors is None
                 ]
-                vectors = {one.episode.id: one.vector for one in new if one.vector is not None}
+                vectors = {one.episode.id: one.vectors[0] for one in new if one.vectors is not None}
                 if silent is None:
                     try:
                         await self._place(owner, user, vectors, layout)
@@ -185,7 +189,7 @@ class EpisodicMemory:
         patience = _Patience()
 
         def begun(part: Sequence[Episode]) -> asyncio.Task[_Outcome]:
-            texts = [searched_text(episode) for episode in part]
+            texts = [embedded_texts(one.text, one.role.value, one.speaker) for one in part]
             return asyncio.create_task(self._embedded(texts, patience))
 
         embedding = begun(parts[0])
@@ -195,7 +199,7 @@ class EpisodicMemory:
                 if following is not None:
                     embedding = begun(following)
                 pairs = zip(part, outcome.results, strict=True)
-                yield [New(one, *_vector_or_flaw(got)) for one, got in pairs], outcome.warnings
+                yield [New(one, *_vectors_or_flaw(got)) for one, got in pairs], outcome.warnings
         finally:
             embedding.cancel()
             await asyncio.gather(embedding, return_exceptions=True)
@@ -462,14 +466,22 @@ class EpisodicMemory:
 
     # --- embedding -----------------------------------------------------------------------------
 
-    async def _embedded(self, texts: Sequence[str], patience: _Patience) -> _Outcome:
-        """A vector for each text, or the reason why there is none."""
-        clean = [plain(text) for text in texts]
-        different = list(dict.fromkeys(clean))
-        results = await self._embed_each(different, patience)
-        warnings = _refuse_constant(different, results)
-        by_text = dict(zip(different, results, strict=True))
-        return _Outcome([by_text[text] for text in clean], warnings)
+    async def _embedded(self, episodes: Sequence[Sequence[str]], patience: _Patience) -> _Outcome:
+        """Vectors of what is to be embedded of each episode, the whole first, or the reason why
+        there are none."""
+        clean = [[plain(text) for text in texts] for texts in episodes]
+        wholes = list(dict.fromkeys(texts[0] for texts in clean))
+        rest = dict.fromkeys(text for texts in clean for text in texts[1:])
+        different = list(dict.fromkeys([*wholes, *rest]))
+        results = [
+            result
+            for part in store.slices(different, PAGE)
+            for result in await self._embed_each(part, patience)
+        ]
+        of_wholes = results[: len(wholes)]
+        warnings = _refuse_constant(wholes, of_wholes)
+        by_text = dict(zip(different, [*of_wholes, *results[len(wholes) :]], strict=True))
+        return _Outcome([_stacked([by_text[text] for text in texts]) for texts in clean], warnings)
 
     async def _embed_each(self, part: Sequence[str], patience: _Patience) -> list[Vector | str]:
         """All at once; where that fails, by halves, so that one bad text does not take others
@@ -583,8 +595,8 @@ class EpisodicMemory:
     ) -> int:
         """Embeds stored episodes and puts their vectors where they belong; how many there are.
         Where it `settles`, these need not be embedded again, or it is noted why they must."""
-        outcome = await self._embedded([one.text for one in page], _Patience())
-        by_owner: defaultdict[bytes, list[tuple[Unplaced, Vector | str]]] = defaultdict(list)
+        outcome = await self._embedded([one.texts for one in page], _Patience())
+        by_owner: defaultdict[bytes, list[tuple[Unplaced, Vectors | str]]] = defaultdict(list)
         for one, result in zip(page, outcome.results, strict=True):
             by_owner[one.owner].append((one, result))
         embedded = 0
@@ -595,7 +607,7 @@ class EpisodicMemory:
             def work(
                 connection: Connection,
                 owner_n: int = results[0][0].owner_n,
-                good: dict[int, Vector] = good,
+                good: dict[int, Vectors] = good,
                 bad: dict[int, str] = bad,
                 owner: bytes = owner,
             ) -> Owner:
@@ -608,7 +620,7 @@ class EpisodicMemory:
                 return store.made_owner(connection, owner)
 
             user = await self._write(owner, work, durable=False)
-            active = {one.id: good[one.n] for one, _ in results if one.n in good}
+            active = {one.id: good[one.n][0] for one, _ in results if one.n in good}
             archived = {one.id for one, _ in results if one.archived}
             vectors = {key: vector for key, vector in active.items() if key not in archived}
             await self._place(owner, user, vectors, layout)
@@ -869,9 +881,9 @@ class EpisodicMemory:
 
 
 class _Outcome(NamedTuple):
-    """For each text its vector, or the reason why it has none."""
+    """For each episode its vectors, that of the whole first, or the reason why it has none."""
 
-    results: list[Vector | str]
+    results: list[Vectors | str]
     warnings: tuple[str, ...]
 
 
@@ -896,8 +908,17 @@ def _skipped(parted: Iterable[tuple[str, Any]]) -> tuple[Skipped, ...]:
     )
 
 
-def _vector_or_flaw(result: Vector | str) -> tuple[Vector | None, str]:
+def _vectors_or_flaw(result: Vectors | str) -> tuple[Vectors | None, str]:
     return (None, result) if isinstance(result, str) else (result, "")
+
+
+def _stacked(results: Sequence[Vector | str]) -> Vectors | str:
+    """What was made of an episode and its passages as rows. Where there is nothing of the whole,
+    there is nothing; a passage without a vector is left to the whole."""
+    whole = results[0]
+    if isinstance(whole, str):
+        return whole
+    return np.stack([row for row in results if not isinstance(row, str)])
 
 
 def _refuse_constant(texts: Sequence[str], results: list[Vector | str]) -> tuple[str, ...]:

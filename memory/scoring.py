@@ -1,11 +1,12 @@
 """How well each candidate answers a query: named parts in [0, 1], and their weighted sum. Pure.
 
     words          BM25, as a share of the best
-    meaning        cosine, from the least of the candidates (0) to the best (1, or less where that
-                   is what unrelated texts reach); as `words`, where there is no vector
+    meaning        cosine, of the whole or the passage of it that is nearest, from the least of the
+                   candidates (0) to the best (1, or less where that is what unrelated texts
+                   reach); as `words`, where there is no vector
     words_near     BM25 of it and two neighbours on each side as one text, as a share of the best
-    meaning_near   cosine of the mean of its vector and its neighbours', scaled as `meaning`; its
-                   own, where it is long
+    meaning_near   cosine of the mean of its vector and its neighbours', of wholes, scaled as
+                   `meaning`; its own, where it is long
     session        what the best place of its session has of the two above, halved and added
     speaker        1 where the query names who said it
     person         1 where the query says 'I' and the user said it, or 'you' and the assistant did
@@ -31,6 +32,7 @@ from memory.bm25 import Scores
 from memory.embedding.base import Vectors
 from memory.models import Value
 from memory.places import NOWHERE, Floats, Numbers, Places
+from memory.shelf import NO_PASSAGES, Passages
 from memory.when import BESIDE
 
 DECIMALS: Final = 5
@@ -209,11 +211,17 @@ def _best_of_session(parts: tuple[Floats, ...], session: Numbers) -> Floats:
 
 
 def cosines(
-    query: Vectors | None, vectors: Vectors, known: Numbers, at: Numbers, places: Places
+    query: Vectors | None,
+    vectors: Vectors,
+    known: Numbers,
+    at: Numbers,
+    places: Places,
+    passages: Passages = NO_PASSAGES,
 ) -> tuple[Floats, Floats]:
     """Cosines with the query, of places by themselves and of the windows around them.
 
-    `vectors` are rows of unit length for the places `known`, in order. NaN where there is none.
+    `vectors` are rows of unit length for the places `known`, in order; `passages` are of `at`, and
+    a place is as close by itself as the closest of them. NaN where there is none.
     """
     nothing = np.full(len(at), np.nan)
     if query is None or not len(known):
@@ -227,6 +235,9 @@ def cosines(
 
     here = row_of(at)
     own = np.where(here < len(known), rows[here] @ query, np.nan)
+    if len(passages.of):
+        closest = np.maximum.reduceat(passages.rows @ query, passages.first)
+        own[passages.of] = np.maximum(own[passages.of], closest)
     around = rows[here] + rows[row_of(places.before[at])] + rows[row_of(places.after[at])]
     length = np.linalg.norm(around, axis=1)
     near = np.where(length > 0, (around @ query) / np.where(length > 0, length, 1.0), np.nan)

@@ -34,6 +34,23 @@ class Asked(NamedTuple):
     edition: int
 
 
+class Passages(NamedTuple):
+    """Vectors of passages, those of one episode after the other.
+
+    `of` are positions among the episodes asked for, in order; `first` the row where those of each
+    begin. Every one of `of` has some.
+    """
+
+    of: Numbers
+    first: Numbers
+    rows: Vectors
+
+
+NO_PASSAGES: Final = Passages(
+    np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
+)
+
+
 class Kept:
     """Of one user."""
 
@@ -101,7 +118,8 @@ class Kept:
         dims: int,
         read: Callable[[Sequence[int]], Mapping[int, bytes]],
     ) -> tuple[list[int], Vectors]:
-        """Those of the numbers that have a vector in the space, in order, and the vectors."""
+        """Those of the numbers that have a vector in the space, in order, and the vectors, each
+        that of the whole."""
         with self._lock:
             rows = self._vectors.setdefault(space, _Rows(dims))
             missing = [n for n in numbers if n not in rows.of]
@@ -113,11 +131,19 @@ class Kept:
             found = [n for n in numbers if n in rows.of]
             return found, rows.matrix[[rows.of[n] for n in found]]
 
+    def passages(self, numbers: Sequence[int], space: int) -> Passages:
+        """The passages of those of the numbers whose vectors were read before."""
+        with self._lock:
+            rows = self._vectors.get(space)
+            if rows is None or not rows.spans:
+                return NO_PASSAGES
+            return rows.passages(numbers)
+
     @property
     def size(self) -> int:
         """Bytes, about."""
         postings = sum(2 * part[0].nbytes for part in list(self._postings.values()))
-        vectors = sum(rows.matrix.nbytes for rows in list(self._vectors.values()))
+        vectors = sum(rows.size for rows in list(self._vectors.values()))
         return _OF_A_PLACE * len(self.places) + postings + vectors + 200 * len(self._numbers)
 
 
@@ -144,23 +170,59 @@ def _joined(known: Postings, more: Postings) -> Postings:
 
 
 class _Rows:
-    """Vectors in one matrix that grows, and which row is whose."""
+    """Vectors in matrices that grow: those of wholes, and which row is whose; those of passages,
+    and which rows (from, to) are whose."""
 
     def __init__(self, dims: int) -> None:
         self.of: dict[int, int] = {}
         self.matrix: Vectors = np.zeros((0, dims), dtype=np.float32)
+        self.spans: dict[int, tuple[int, int]] = {}
+        self._passages: Vectors = np.zeros((0, dims), dtype=np.float32)
+        self._used = 0
 
     def add(self, vectors: Mapping[int, bytes]) -> None:
-        new = {n: data for n, data in vectors.items() if n not in self.of}
-        needed = len(self.of) + len(new)
-        if needed > len(self.matrix):
-            grown = np.zeros((needed + needed // 4, self.matrix.shape[1]), dtype=np.float32)
-            grown[: len(self.matrix)] = self.matrix
-            self.matrix = grown
-        for n, data in new.items():
+        dims = self.matrix.shape[1]
+        new = {
+            n: np.frombuffer(data, dtype="<f4").reshape(-1, dims)
+            for n, data in vectors.items()
+            if n not in self.of
+        }
+        self.matrix = _with_room(self.matrix, len(self.of) + len(new))
+        more = sum(len(rows) - 1 for rows in new.values())
+        self._passages = _with_room(self._passages, self._used + more)
+        for n, rows in new.items():
             at = len(self.of)
-            self.matrix[at] = np.frombuffer(data, dtype="<f4")
+            self.matrix[at] = rows[0]
             self.of[n] = at
+            if len(rows) > 1:
+                start, self._used = self._used, self._used + len(rows) - 1
+                self._passages[start : self._used] = rows[1:]
+                self.spans[n] = start, self._used
+
+    def passages(self, numbers: Sequence[int]) -> Passages:
+        found = [
+            (at, *span) for at, n in enumerate(numbers) if (span := self.spans.get(n)) is not None
+        ]
+        if not found:
+            return NO_PASSAGES
+        at, start, end = np.array(found, dtype=np.int64).T
+        counts = end - start
+        firsts = np.cumsum(counts) - counts
+        rows = np.arange(counts.sum()) + np.repeat(start - firsts, counts)
+        return Passages(at, firsts, self._passages[rows])
+
+    @property
+    def size(self) -> int:
+        """Bytes, about."""
+        return self.matrix.nbytes + self._passages.nbytes + 200 * len(self.spans)
+
+
+def _with_room(matrix: Vectors, needed: int) -> Vectors:
+    if needed <= len(matrix):
+        return matrix
+    grown = np.zeros((needed + needed // 4, matrix.shape[1]), dtype=np.float32)
+    grown[: len(matrix)] = matrix
+    return grown
 
 
 class Shelf:

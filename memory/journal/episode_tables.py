@@ -3,7 +3,8 @@
     episode_owners   a user as a small number, how much there is to search, where the vectors live;
                      `edition` counts the changes of what there is to search that were no additions
     episodes         one row an episode; the text and metadata are bytes, the rest are columns
-    episode_vectors  the embeddings of an episode, at most one in each embedder's space
+    episode_vectors  the embeddings of an episode and its passages, at most one row in each
+                     embedder's space: the first vector is that of the whole
     episode_spaces   embedders that vectors came from, by their identity
     owner_spaces     how many vectors of each space a user has
     episode_flaws    episodes to be embedded again, because they have no vector or one that was made

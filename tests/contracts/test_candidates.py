@@ -23,7 +23,7 @@ from memory.local import LocalStack
 from memory.memory import UserMemory
 from memory.models import Episode, Recall, Scope
 from memory.recall import RecallPolicy, ranked
-from memory.scoring import Looked
+from memory.scoring import PARTS, Looked, Weights
 from memory.settings import Settings
 from memory.shelf import Shelf
 from memory.when import When
@@ -44,6 +44,10 @@ def towards(cosine: float) -> np.ndarray[Any, np.dtype[np.float32]]:
     return vector
 
 
+def rows(cosines: float | Sequence[float]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.stack([towards(each) for each in np.atleast_1d(cosines)])
+
+
 ASKED = towards(1.0)
 
 
@@ -58,15 +62,16 @@ class Stored:
         self.space = 0
 
     async def add(
-        self, episodes: Sequence[Episode], cosines: Mapping[str, float] | None = None
+        self,
+        episodes: Sequence[Episode],
+        cosines: Mapping[str, float | Sequence[float]] | None = None,
     ) -> None:
-        """Stores episodes; those that are given a cosine have a vector."""
+        """Stores episodes; those that are given a cosine have a vector, or several: that of the
+        whole and those of its passages."""
         given = cosines or {}
         new = [
             (
-                store.New(
-                    each, towards(given[each.id]) if each.id in given else None, "not embedded"
-                ),
+                store.New(each, rows(given[each.id]) if each.id in given else None, "not embedded"),
                 lexical.counted(each.text),
             )
             for each in episodes
@@ -157,6 +162,43 @@ async def test_vectors_are_those_of_the_journal_and_of_neighbours_too(stored: St
     alone = await stored.look("four", nearest=[])
     assert alone.cosines.tolist() == pytest.approx([0.3, np.nan], abs=1e-5, nan_ok=True)
     assert alone.near.tolist()[1] == pytest.approx(0.3, abs=1e-5)
+
+
+async def test_an_episode_is_as_close_as_its_closest_passage_and_its_neighbours_are_not(
+    stored: Stored,
+) -> None:
+    talk = conversation("one", "two, which is long", "three", "four")
+    await stored.add(talk[:2], {"e1": 0.1, "e2": [0.2, 0.1, 0.8]})
+    await stored.add(talk[2:], {"e3": 0.3, "e4": [0.5, 0.4]})
+    for _ in range(2):  # read, and kept
+        looked = await stored.look("unheard", nearest=["e2", "e4"])
+        assert await names_of(stored, looked, talk) == ["e1", "e2", "e3", "e4"]
+        assert looked.cosines.tolist() == pytest.approx([0.1, 0.8, 0.3, 0.5], abs=1e-5)
+        window = [mean_cosine(*each) for each in ((0.1, 0.2), (0.1, 0.2, 0.3), (0.2, 0.3, 0.5))]
+        assert looked.near.tolist()[:3] == pytest.approx(window, abs=1e-5)
+
+
+def mean_cosine(*cosines: float) -> float:
+    """The cosine of the mean of such vectors to ASKED."""
+    mean = np.sum([towards(each) for each in cosines], axis=0)
+    return float(mean[0] / np.linalg.norm(mean))
+
+
+async def test_episodes_of_which_only_the_whole_was_embedded_are_as_close_as_that(
+    journal: Journal, scope: Scope, stored: Stored
+) -> None:
+    long = [[0.2, 0.1, 0.8], [0.5, 0.4]]
+    await stored.add(conversation("one", "two"), dict(zip(("e1", "e2"), long, strict=True)))
+    before = Stored(journal, Scope.of(scope.tenant, "somebody of old"))
+    old = [each.model_copy(update={"id": f"old {each.id}"}) for each in conversation("one", "two")]
+    await before.add(old, {"old e1": 0.2, "old e2": 0.5})
+    now = await stored.look("unheard", nearest=["e1", "e2"])
+    then = await before.look("unheard", nearest=["old e1", "old e2"])
+    assert now.cosines.tolist() == pytest.approx([0.8, 0.5])
+    assert then.cosines.tolist() == pytest.approx([0.2, 0.5])
+    assert then.near.tolist() == now.near.tolist()
+    assert (await stored.recalled("unheard", nearest=["e1", "e2"]))[0] == "e1"
+    assert (await before.recalled("unheard", nearest=["old e1", "old e2"]))[0] == "old e2"
 
 
 async def test_without_a_vector_of_the_question_words_still_answer(stored: Stored) -> None:
@@ -313,11 +355,18 @@ Open = Callable[..., AbstractAsyncContextManager[Memory]]
 def open_memory(url: str, local: LocalStack, scope: Scope) -> Open:
     """Opens the test's memory; keywords override settings."""
 
-    def open_it(embedder: StubEmbedder | None = None, **changes: Any) -> Any:
+    def open_it(
+        embedder: StubEmbedder | None = None,
+        recall_policy: RecallPolicy | None = None,
+        **changes: Any,
+    ) -> Any:
         urls = {"journal_url": url, "redis_url": local.redis_url, "chroma_url": local.chroma_url}
         settings = Settings.model_validate({**urls, "tenant": scope.tenant, **changes})
         return Memory.open(
-            settings=settings, embedder=embedder or StubEmbedder(), clock=lambda: NOW
+            settings=settings,
+            embedder=embedder or StubEmbedder(),
+            recall=recall_policy,
+            clock=lambda: NOW,
         )
 
     return open_it
@@ -343,6 +392,30 @@ def nobody_there() -> str:
 
 
 FILLER = [f"note {n} about nothing of interest {n}" for n in range(150)]
+
+
+CHATTER = [
+    f"Then we talked for {n} hours about {thing} and what it costs to keep one of these at home."
+    for n, thing in enumerate(("gardens", "pianos", "beans", "ladders", "bees", "lamps", "goats"))
+]
+
+
+async def test_an_answer_in_one_sentence_of_a_long_message_is_near_the_question(
+    open_memory: Open,
+) -> None:
+    """By meaning alone: a word of these is a fourth of the short ones, and little of the long."""
+    answer = "The kayak sleeps behind the mill, under a blue sail that Tom left there in spring."
+    long = " ".join([*CHATTER[:4], answer, *CHATTER[4:]])
+    others = [f"A kayak of {wood}" for wood in ("oak", "ash", "pine", "fir", "elm")]
+    only_meaning = Weights(**{name: float(name == "meaning") for name in PARTS})
+    policy = POLICY.model_copy(update={"weights": only_meaning, "floor": 0.0})
+    async with open_memory(recall_policy=policy) as memory:
+        user = memory.user("ada")
+        for at, text in enumerate([*others, long]):
+            await say(user, text, session=f"day {at}")
+        await memory.settled(PATIENCE)
+        assert texts(await user.recall("kayak sleeps behind mill", k=3))[0] == long
+        assert long not in texts(await user.recall("kayak of oak", k=3))
 
 
 async def test_a_neighbour_that_no_arm_found_is_recalled(open_memory: Open) -> None:
@@ -451,7 +524,7 @@ async def test_a_vector_that_was_made_again_takes_the_place_of_the_former(stored
 
     def again(connection: Connection) -> None:
         user = store.made_owner(connection, stored._owner)
-        store.put_vectors(connection, user.n, stored.space, {1: towards(0.1)})
+        store.put_vectors(connection, user.n, stored.space, {1: rows(0.1)})
 
     await stored._journal.write(again)
     assert (await stored.look("unheard", nearest=["e1"])).cosines.tolist() == pytest.approx([0.1])

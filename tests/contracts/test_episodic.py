@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 from sqlalchemy import text as sql
 
 from memory import episode_store as store
@@ -25,7 +25,7 @@ from memory.chroma import Chroma, Record, open_chroma
 from memory.episodic import OWN_COLLECTION, EpisodicMemory, Remembered
 from memory.errors import ConfigurationError, InvalidInput, TierUnavailable
 from memory.journal import Journal
-from memory.journal.episode_tables import episode_owners
+from memory.journal.episode_tables import episode_owners, episode_vectors
 from memory.journal.schema import owner_of
 from memory.lexical import Hit, LexicalIndex
 from memory.local import LocalStack
@@ -246,7 +246,7 @@ async def as_before_names(place: Place, episodic: EpisodicMemory, scope: Scope) 
         lexical.forget_all(connection, user.n)
         postings = [lexical.Posting.of(known[each.id].n, each.text) for each in found]
         lexical.index(connection, user.n, postings)
-        numbers = {known[key].n: vector for key, vector in vectors.items()}
+        numbers = {known[key].n: vector[np.newaxis] for key, vector in vectors.items()}
         store.put_vectors(connection, user.n, layout.space, numbers)
         mine = episode_owners.c.n == user.n
         connection.execute(update(episode_owners).where(mine).values(lexicon=1))
@@ -255,6 +255,100 @@ async def as_before_names(place: Place, episodic: EpisodicMemory, scope: Scope) 
     name = layout.collection(owner_of(scope), own=False)
     user = owner_of(scope).hex()
     await place.chroma.upsert(name, [Record(key, user, each) for key, each in vectors.items()])
+
+
+LETTER = [
+    f"On day {n} we saw {thing} by the lake, and stayed until the last of the light was gone."
+    for n, thing in enumerate(("herons", "otters", "swans", "pikes"))
+]
+
+
+async def test_passages_of_long_episodes_are_embedded_with_the_name_and_are_in_the_journal_alone(
+    place: Place, episodic: EpisodicMemory, embedder: StubEmbedder, scope: Scope
+) -> None:
+    long = " ".join(LETTER)
+    messages = await record(place, scope, [long, "It rained"], name="Caroline")
+    ids = (await episodic.remember(scope, messages)).episodes
+    expected = [f"Caroline: {text}" for text in (long, *LETTER)]
+    [(_, embedded)] = embedder.calls
+    assert sorted(embedded) == sorted([*expected, "Caroline: It rained"])
+    stored = await stored_vectors(place, episodic, scope, ids)
+    assert np.allclose(stored[ids[0]], [embedder._vector(text) for text in expected])
+    assert stored[ids[1]].shape == (1, 384)
+    whole = embedder._vector(expected[0])
+    assert np.allclose((await episodic.vectors(scope, ids))[ids[0]], whole)
+    for _ in range(2):
+        assert len(await episodic.nearest(scope, whole, 9)) == 2
+        [best] = await episodic.nearest(scope, whole, 1)
+        assert best == Hit(ids[0], pytest.approx(1.0, abs=1e-4))
+        await episodic.rebuild()
+    await episodic.archive(scope, ids, True)
+    await episodic.archive(scope, ids, False)
+    assert len(await episodic.nearest(scope, whole, 9)) == 2
+    assert await episodic.remember(scope, messages)  # again: puts them into Chroma once more
+    assert len(await episodic.nearest(scope, whole, 9)) == 2
+
+
+async def test_embedding_again_makes_the_passages_too(
+    place: Place, episodic: EpisodicMemory, embedder: StubEmbedder, scope: Scope
+) -> None:
+    messages = await record(place, scope, [" ".join(LETTER)], name="Caroline")
+    ids = (await episodic.remember(scope, messages)).episodes
+    await as_before_names(place, episodic, scope)
+    assert (await stored_vectors(place, episodic, scope, ids))[ids[0]].shape == (1, 384)
+    assert (await episodic.repair()).embedded == 1
+    made = (await stored_vectors(place, episodic, scope, ids))[ids[0]]
+    assert np.allclose(made[1:], [embedder._vector(f"Caroline: {text}") for text in LETTER])
+    other = episodic.of_embedder(StubEmbedder("another", dims=100))
+    assert (await other.prepare()).embedded == 1
+    assert (await other.reembed()).embedded == 0
+    assert (await stored_vectors(place, other, scope, ids))[ids[0]].shape == (5, 100)
+    assert (await other.vectors(scope, ids))[ids[0]].shape == (100,)
+
+
+async def test_a_passage_that_cannot_be_embedded_is_left_to_the_whole(
+    place: Place, episodic: EpisodicMemory, embedder: StubEmbedder, scope: Scope
+) -> None:
+    embedder.wrong = {LETTER[1]: FAILS, LETTER[2]: np.zeros(384)}
+    remembered = await episodic.remember(scope, await record(place, scope, [" ".join(LETTER)]))
+    assert remembered.flawed == ()
+    stored = await stored_vectors(place, episodic, scope, remembered.episodes)
+    expected = [embedder._vector(text) for text in (" ".join(LETTER), LETTER[0], LETTER[3])]
+    assert np.allclose(stored[remembered.episodes[0]], expected)
+
+
+async def test_without_a_vector_of_the_whole_there_are_none_of_the_passages(
+    place: Place, episodic: EpisodicMemory, embedder: StubEmbedder, scope: Scope
+) -> None:
+    embedder.wrong = {" ".join(LETTER): np.zeros(384)}
+    remembered = await episodic.remember(scope, await record(place, scope, [" ".join(LETTER)]))
+    assert len(remembered.flawed) == 1
+    assert await stored_vectors(place, episodic, scope, remembered.episodes) == {}
+    embedder.wrong = {}
+    assert (await episodic.repair()).embedded == 1
+    stored = await stored_vectors(place, episodic, scope, remembered.episodes)
+    assert stored[remembered.episodes[0]].shape == (5, 384)
+
+
+async def stored_vectors(
+    place: Place, episodic: EpisodicMemory, scope: Scope, ids: Sequence[str]
+) -> dict[str, np.ndarray[tuple[int, int], np.dtype[np.float32]]]:
+    """The rows that the journal has of each episode."""
+    layout = await episodic._layout()
+
+    def work(connection: Connection) -> dict[str, bytes]:
+        known = store.known(
+            connection, store.made_owner(connection, owner_of(scope)).n, ids, layout.space
+        )
+        wanted = select(episode_vectors.c.n, episode_vectors.c.vector).where(
+            episode_vectors.c.space == layout.space
+        )
+        found = {row.n: row.vector for row in connection.execute(wanted)}
+        return {key: found[one.n] for key, one in known.items() if one.is_embedded}
+
+    dims = episodic._embedder.dims
+    found = await place.journal.write(work)
+    return {key: np.frombuffer(data, dtype="<f4").reshape(-1, dims) for key, data in found.items()}
 
 
 async def test_similarity_is_the_cosine(

@@ -26,8 +26,9 @@ from memory.scoring import (
     cosines,
     scored,
 )
+from memory.shelf import Passages
 from memory.when import BESIDE
-from tests.ranking import POLICY, conversation, episode, looked, names, score
+from tests.ranking import POLICY, conversation, episode, looked, names, score, vectors_for
 
 FEW = settings(max_examples=40)
 TEXTS = ("kayak", "lamp kayak", "the tax", "", "fig fig fig", "番茄")
@@ -325,6 +326,23 @@ def test_cosines_are_those_of_the_vectors_and_of_the_mean_of_three(data: st.Data
             mean = np.sum(found, axis=0) if found else None
             expected = np.nan if mean is None else float(mean @ query / np.linalg.norm(mean))
         assert three == pytest.approx(expected, abs=1e-4, nan_ok=True)
+
+
+def test_a_place_is_as_close_as_the_closest_of_its_passages_and_its_window_as_the_wholes() -> None:
+    sizes = (20, 250, LONG + 1, LONG + 1)
+    places = Places.of(
+        [Row(n, "s", n, 0, 1, "user", "user", 0, size) for n, size in enumerate(sizes, 1)], 0
+    )
+    every = np.arange(4)
+    query, vectors = vectors_for([0.1, 0.2, 0.3, 0.4])
+    passages = np.stack([each * query for each in (0.1, 0.7, 0.6, 0.2, 0.5, 0.2)])
+    without = cosines(query, vectors, every, every, places)
+    own, near = cosines(
+        *(query, vectors, every, every, places),
+        Passages(np.array([1, 2, 3]), np.array([0, 2, 5]), passages),
+    )
+    assert own.tolist() == pytest.approx([0.1, 0.7, 0.6, 0.4])
+    assert near.tolist() == pytest.approx([*without[1].tolist()[:2], 0.6, 0.4])
 
 
 def test_without_a_query_or_without_vectors_nothing_is_close() -> None:

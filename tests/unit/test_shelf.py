@@ -267,6 +267,37 @@ def test_a_vector_that_was_made_later_is_found() -> None:
     assert kept.vectors([1], 1, 2, Vectors({1: [1.0, 2.0]}))[0] == [1]
 
 
+def passages_of(kept: Kept, numbers: Sequence[int]) -> dict[int, list[list[float]]]:
+    """The vectors of passages by number."""
+    found = kept.passages(numbers, 1)
+    each = np.split(found.rows, found.first[1:])
+    return {numbers[at]: rows.tolist() for at, rows in zip(found.of.tolist(), each, strict=False)}
+
+
+def test_passages_are_those_of_the_numbers_and_the_whole_is_no_passage() -> None:
+    kept = Journal().kept()
+    rows = {n: [float(n), 0.0] * (1 + n % 4) for n in range(1, 40)}
+    for row in rows.values():
+        row[1::2] = [float(at) for at in range(len(row) // 2)]
+    read = Vectors(rows)
+    assert passages_of(kept, [1, 2]) == {}
+    for asked in ([7, 4, 5], list(range(1, 40)), [8, 4]):
+        found, wholes = kept.vectors(asked, 1, 2, read)
+        assert (found, wholes.tolist()) == (asked, [[float(n), 0.0] for n in asked])
+        assert passages_of(kept, asked) == {
+            n: [[float(n), float(at)] for at in range(1, 1 + n % 4)] for n in asked if n % 4
+        }
+    assert passages_of(kept, [40, 4]) == {}
+    assert kept.passages([1], 2).of.tolist() == []
+
+
+def test_passages_take_room() -> None:
+    short, long = Journal().kept(), Journal().kept()
+    short.vectors([1], 1, 2, Vectors({1: [1.0, 0.0]}))
+    long.vectors([1], 1, 2, Vectors({1: [1.0, 0.0] * 100}))
+    assert long.size >= short.size + 99 * 2 * 4
+
+
 def test_vectors_that_were_given_out_stay_as_they_are() -> None:
     kept = Journal().kept()
     rows = Vectors({n: [float(n)] for n in range(1, 100)})
