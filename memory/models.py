@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -64,12 +64,18 @@ class Value(BaseModel):
 
         Nothing is checked: for what was a value of ours before, where many are made in a turn.
         """
-        made = cls.__new__(cls)
-        object.__setattr__(made, "__dict__", fields)
-        object.__setattr__(made, "__pydantic_fields_set__", set(fields))
-        object.__setattr__(made, "__pydantic_extra__", None)
-        object.__setattr__(made, "__pydantic_private__", None)
+        made, put = cls.__new__(cls), object.__setattr__
+        put(made, "__dict__", fields)
+        put(made, "__pydantic_fields_set__", cls._all_fields)  # one for all: nothing changes it
+        put(made, "__pydantic_extra__", None)
+        put(made, "__pydantic_private__", None)
         return made
+
+    _all_fields: ClassVar[set[str]] = set()
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        cls._all_fields = set(cls.model_fields)
 
 
 def _listed(value: Any) -> Any:
