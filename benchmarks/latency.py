@@ -200,12 +200,15 @@ async def measure(total: int, runs: int, home: Path) -> Figures:
         figures.add("build_context, small user, window full", full)
     real = RealQueries(await open_embedder(settings))
     async with Memory.open(home, settings=settings, embedder=real) as memory:
-        evening = memory.user("small").session("evening")
+        for name, user in (("small user", small), ("10k user", large)):
+            if user is None:
+                continue
+            evening = memory.user(user.scope.user).session("evening")
 
-        async def whole() -> None:
-            await evening.build_context(sentence(rng, words), system="You help.")
+            async def whole(evening: Session = evening) -> None:
+                await evening.build_context(sentence(rng, words), system="You help.")
 
-        figures.add("build_context, small user, with embedding", await one_at_a_time(whole, runs))
+            figures.add(f"build_context, {name}, with embedding", await one_at_a_time(whole, runs))
     return figures
 
 
