@@ -104,7 +104,7 @@ def find(connection: Connection, owner: bytes, said: Said, asked: Asked) -> Foun
     looked = look_at(connection, said, asked)
     all_seen = max(len(looked.at), asked.each) >= len(said.places)
     if asked.accepts is not None:
-        return _filtered(connection, owner, looked, asked, asked.accepts, all_seen)
+        return _filtered(connection, owner, said, looked, asked, asked.accepts, all_seen)
     order = scored(looked, asked.policy.weights, asked.calibrated, alone=_alone(asked))
     inside = _inside(said.places, order.at, asked.shown)
     far = np.searchsorted(np.cumsum(~inside), asked.k) + 1
@@ -115,7 +115,7 @@ def find(connection: Connection, owner: bytes, said: Said, asked: Asked) -> Foun
     )
     wanted = wanted[wanted < len(order.at)]
     numbers = said.places.n[order.at[wanted]].tolist()
-    read = store.by_number(connection, owner, numbers)
+    read = store.by_number(connection, owner, numbers, said.kept.episodes)
     found = {at: read[n] for at, n in zip(wanted.tolist(), numbers, strict=True) if n in read}
     return Found(order, found, asked.k + int(inside[: int(far)].sum()), all_seen)
 
@@ -127,6 +127,7 @@ FEWEST: Final = 30
 def _filtered(
     connection: Connection,
     owner: bytes,
+    said: Said,
     looked: Looked,
     asked: Asked,
     accepts: Accepts,
@@ -134,7 +135,7 @@ def _filtered(
 ) -> Found:
     """The candidates that the filter accepts, in an order of their own."""
     numbers = looked.places.n[looked.at].tolist()
-    read = store.by_number(connection, owner, numbers)
+    read = store.by_number(connection, owner, numbers, said.kept.episodes)
     fits = np.array([n in read and accepts(filters.view(read[n])) for n in numbers], dtype=bool)
     fitting = looked.only(fits)
     order = scored(fitting, asked.policy.weights, asked.calibrated, alone=_alone(asked))

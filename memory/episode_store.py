@@ -50,6 +50,7 @@ from memory.journal.schema import meta
 from memory.journal.statements import among, compiled
 from memory.lexical import Posting
 from memory.models import Episode, Role
+from memory.shelf import Episodes
 from memory.text import LEXICON
 from memory.times import from_micros, to_micros
 
@@ -376,6 +377,8 @@ def _columns(owner_n: int, episode: Episode, terms: lexical.Terms) -> dict[str, 
 # --- reading -----------------------------------------------------------------------------------
 
 _FIELDS = tuple(Episode.model_fields)
+_CHANGING = ("importance", "pinned", "archived", "last_access")
+"""What of a stored episode can change."""
 _FIELDS_OF_EPISODES = tuple(episodes.c[name] for name in _FIELDS)
 _EPISODES = select(*_FIELDS_OF_EPISODES, episode_owners.c.owner).join(
     episode_owners, episode_owners.c.n == episodes.c.owner_n
@@ -410,10 +413,50 @@ def by_id(connection: Connection, owner: bytes, ids: Sequence[str]) -> list[Epis
     ]
 
 
-def by_number(connection: Connection, owner: bytes, numbers: Sequence[int]) -> dict[int, Episode]:
-    """Those of the numbers that are the user's episodes."""
-    rows = _BY_NUMBER(connection).rows(connection, {"owner": owner, "numbers": list(numbers)})
-    return {row.n: episode for row, episode in _numbered(owner, rows)}
+_STATES = compiled(
+    lambda dialect: (
+        select(episodes.c.n, *(episodes.c[name] for name in _CHANGING), episode_owners.c.owner)
+        .join(episode_owners, episode_owners.c.n == episodes.c.owner_n)
+        .where(
+            episode_owners.c.owner == bindparam("owner"), among(episodes.c.n, "numbers", dialect)
+        )
+    )
+)
+
+
+def by_number(
+    connection: Connection, owner: bytes, numbers: Sequence[int], kept: Episodes
+) -> dict[int, Episode]:
+    """Those of the numbers that are the user's episodes. Of those that are `kept` only what can
+    change is read; the others are kept from now on."""
+    found: dict[int, Episode] = {}
+    known = [n for n in numbers if n in kept]
+    if known:
+        for row in _STATES(connection).rows(connection, {"owner": owner, "numbers": known}):
+            number, *state, owned_by = row
+            if owned_by != owner:
+                raise Corrupt(f"the episode {number} is somebody else's")
+            before, episode = kept[number]
+            if (now := tuple(state)) != before:
+                episode = Episode.trusted(**{**episode.__dict__, **_changed(now)})
+                kept.put(number, now, episode)
+            found[number] = episode
+    if missing := [n for n in numbers if n not in kept]:
+        rows = _BY_NUMBER(connection).rows(connection, {"owner": owner, "numbers": missing})
+        for row, episode in _numbered(owner, rows):
+            kept.put(row.n, tuple(getattr(row, name) for name in _CHANGING), episode)
+            found[row.n] = episode
+    return found
+
+
+def _changed(state: Sequence[Any]) -> dict[str, Any]:
+    importance, pinned, archived, last_access = state
+    return {
+        "importance": importance,
+        "pinned": bool(pinned),
+        "archived": bool(archived),
+        "last_access": None if last_access is None else from_micros(last_access),
+    }
 
 
 def matching(

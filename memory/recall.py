@@ -68,8 +68,10 @@ class RecallPolicy(Value):
     evidence_share: float = Field(default=1.0, ge=0.0)
     """How much of `own_floor` is evidence enough that a query is answered."""
     for_dialogues: float = Field(default=0.5, ge=0.0)
-    """How much of that, and of `least_share`, a dialogue needs: it tells, and asks nothing. And
-    what words count there: among so many, some are in anything."""
+    """How much of `least_share` a dialogue needs, and what words count there: among so many, some
+    are in anything."""
+    dialogue_evidence: float = Field(default=0.25, ge=0.0)
+    """How much of `evidence_share` is enough for a dialogue: it tells, and asks nothing."""
     recency: float = Field(default=0.05, ge=0.0, le=1.0)
     """How much of the score fades with age: 0 none, 1 all of it."""
     access: float = Field(default=0.0, ge=0.0, le=1.0)
@@ -105,7 +107,7 @@ class RecallPolicy(Value):
         part = self.for_dialogues
         return self.model_copy(
             update={
-                "evidence_share": self.evidence_share * part,
+                "evidence_share": self.evidence_share * self.dialogue_evidence,
                 "least_share": min(1.0, self.least_share * part),
                 "weights": self.weights.with_words(part),
             }

@@ -1,4 +1,4 @@
-"""What was read of the users who were asked about last: places, postings, vectors. In memory.
+"""What was read of the users who were asked about last: places, postings, vectors, episodes.
 
 The journal is the truth, and says with every question how many episodes a user has, how many of
 them say each term, and which edition they are: additions leave the edition as it is, so that what
@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from memory.embedding.base import Vectors
+from memory.models import Episode
 from memory.places import NOWHERE, Numbers, Places, Row
 
 ROOM: Final = 256 << 20
@@ -51,6 +52,30 @@ NO_PASSAGES: Final = Passages(
 )
 
 
+class Episodes:
+    """Episodes by their numbers, each with the part of its row that can change."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[State, Episode]] = {}
+        self.size = 0
+        """Bytes, about."""
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._known
+
+    def __getitem__(self, number: int) -> tuple[State, Episode]:
+        return self._known[number]
+
+    def put(self, number: int, state: State, episode: Episode) -> None:
+        if number not in self._known:
+            self.size += _OF_AN_EPISODE + len(episode.text)
+        self._known[number] = state, episode
+
+
+State = tuple[Any, ...]
+_OF_AN_EPISODE: Final = 2_000
+
+
 class Kept:
     """Of one user."""
 
@@ -59,6 +84,8 @@ class Kept:
         self._postings: dict[int, Postings] = {}
         self._vectors: dict[int, _Rows] = {}
         self._numbers: dict[str, int] = {}
+        self.episodes = Episodes()
+        """Those that were read."""
         self._lock = Lock()
 
     def update(self, user: Asked, read: Callable[[int], Sequence[Row]]) -> None:
@@ -74,6 +101,7 @@ class Kept:
         places = Places.of(read(0), user.edition)
         with self._lock:
             self.places, self._postings, self._vectors = places, {}, {}
+            self.episodes = Episodes()
 
     def postings(
         self,
@@ -144,7 +172,8 @@ class Kept:
         """Bytes, about."""
         postings = sum(2 * part[0].nbytes for part in list(self._postings.values()))
         vectors = sum(rows.size for rows in list(self._vectors.values()))
-        return _OF_A_PLACE * len(self.places) + postings + vectors + 200 * len(self._numbers)
+        others = _OF_A_PLACE * len(self.places) + 200 * len(self._numbers) + self.episodes.size
+        return others + postings + vectors
 
 
 def split(

@@ -186,8 +186,8 @@ async def test_a_question_is_as_many_statements_however_much_is_remembered(
             counts.append(len(asked.statements))
         asked_of.append(counts)
     few, *more = asked_of
-    for counts in more:
-        assert all(abs(now - then) <= 2 for now, then in zip(counts, few, strict=True))
+    for counts in more:  # what was read before and what is new are read apart
+        assert all(abs(now - then) <= 4 for now, then in zip(counts, few, strict=True))
     assert max(map(max, asked_of)) <= 60
 
 

@@ -268,6 +268,36 @@ async def test_archived_episodes_are_no_candidates_until_they_are_back(stored: S
     assert await stored.recalled("kayak", nearest=ids(talk)) == every
 
 
+async def test_of_an_episode_that_was_read_before_what_has_changed_is_seen(
+    stored: Stored, journal: Journal, scope: Scope
+) -> None:
+    talk = conversation("the kayak is red", "a kayak trip", "tax")
+    talk[0] = talk[0].model_copy(update={"metadata": {"of": ["lake", 1]}, "speaker": "Ada"})
+    await stored.add(talk)
+
+    async def read() -> dict[str, Episode]:
+        return {each.id: each for each in (await stored.find("kayak")).episodes.values()}
+
+    first = await read()
+    assert first["e1"] == talk[0]
+    assert (await read())["e1"] is first["e1"]
+
+    def use(connection: Connection) -> None:
+        user = store.made_owner(connection, owner_of(scope))
+        store.touch(connection, user.n, ["e1"], NOW)
+        store.set_pinned(connection, user.n, ["e2"], pinned=True)
+
+    await journal.write(use)
+    for _ in range(2):
+        now = await read()
+        assert now["e1"] == first["e1"].model_copy(update={"last_access": NOW})
+        assert now["e2"] == first["e2"].model_copy(update={"pinned": True})
+    await stored.archive("e1")
+    assert "e1" not in await read()
+    await stored.archive("e1", archived=False)
+    assert (await read())["e1"] == now["e1"]
+
+
 async def test_what_is_stored_between_reading_and_looking_changes_no_answer(
     journal: Journal, scope: Scope
 ) -> None:

@@ -276,8 +276,11 @@ def test_beside_a_dialogue_more_counts_as_found_and_words_count_less() -> None:
     assert told.floor == policy.floor
     scored = Scored(np.arange(2), np.array([1.0, 0.15]), {}, 0.5, 1.0)
     assert strengths(scored, told)[1] >= policy.floor > strengths(scored, policy)[1]
-    nothing = Scored(np.arange(2), np.array([1.0, 0.15]), {}, 0.5, 0.05)
-    assert strengths(nothing, told).max() < policy.floor
+    little = policy.own_floor * policy.dialogue_evidence
+    for evidence, answered in ((little + 0.001, True), (little - 0.001, False)):
+        order = Scored(np.arange(2), np.array([1.0, 0.15]), {}, 0.5, evidence)
+        assert (strengths(order, told).max() >= policy.floor) is answered
+        assert strengths(order, policy).max() < policy.floor
 
 
 def test_use_and_importance_count_where_a_policy_says_so() -> None:
