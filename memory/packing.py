@@ -9,10 +9,10 @@
     - Ada: Sunny.
 
 What stands once for several lines is paid once: the day, which takes the place of the dash; whose
-name it is that says something, told where the name comes first; and the headings, which are there
-to tell facts and what was said apart. Pieces of one message stand together as they were said. Only
-a line of ours begins at the margin: a text that goes on in a new line is indented, so that none can
-pass for a day, or for the next entry.
+name it is that says something, told where the name comes first; who said it, where many lines are
+of one speaker; and the headings, which are there to tell facts and what was said apart. Pieces of
+one message stand together as they were said. Only a line of ours begins at the margin: a text that
+goes on in a new line is indented, so that none can pass for a day, or for the next entry.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Shared(NamedTuple):
 class Line(NamedTuple):
     """Something recalled, as the one entry it is shown as. `rank` is 0 for what is pinned.
 
-    Of an episode, `name` is who said it, `introduced` the name as it stands where it comes first,
-    and `mark` what is to be known of it before it is read.
+    Of an episode, `name` is who said it ('' where that stands above all lines), `introduced` the
+    name as it stands where it comes first, and `mark` what is to be known of it before it is read.
     """
 
     recalled: Recalled
@@ -75,11 +75,15 @@ def episode_lines(
     found: Sequence[Recalled], remarks: Mapping[str, str], count: CountText
 ) -> tuple[Line, ...]:
     """Episodes, best first, as lines. `remarks` say of messages, by id, what is no longer so."""
-    names = _names(dict.fromkeys((each.role, each.speaker) for each in found), count)
+    speakers = dict.fromkeys((each.role, each.speaker) for each in found)
+    names = _names(speakers, count)
+    alone = len(found) >= _MANY and len(speakers) == 1 and found[0].role in _OF_A_TALK
     days: dict[date, Shared] = {}
     lines = []
     for rank, each in enumerate(found, start=1):
         who = names[each.role, each.speaker]
+        if alone:
+            who = who.unnamed if _LIKE_A_NAME.match(each.text) is None else who.always
         day, shared = "", who.shared
         if each.event_time:
             on = each.event_time.date()
@@ -162,7 +166,7 @@ def block(facts: Sequence[Line], episodes: Sequence[Entry], now: datetime, note:
     if facts:
         body += ["", _KNOWN, *(line.text for line in facts)]
     if episodes:
-        body += ["", *((_SAID,) if facts or note else ()), *_said(episodes)]
+        body += ["", *_heading(episodes, beside=bool(facts or note)), *_said(episodes)]
     return Message(role=Role.USER, content=fence("\n".join(body)))
 
 
@@ -172,12 +176,21 @@ _DASH: Final = "-"
 """How an entry begins that is not the first of its day."""
 
 
+def _heading(episodes: Sequence[Entry], *, beside: bool) -> Iterator[str]:
+    """What stands above what was said: who said it, where lines do not, or that it was said."""
+    unnamed = [line.introduced for entry in episodes for line in entry if not line.name]
+    if unnamed:
+        yield f"Said by {unnamed[0]}:"
+    elif beside:
+        yield _SAID
+
+
 def _said(episodes: Iterable[Entry]) -> Iterator[str]:
     day = ""
     known: set[str] = set()
     for entry in episodes:
         first = entry[0]
-        if first.name not in known and first.name != first.introduced:
+        if first.name and first.name not in known and first.name != first.introduced:
             known.add(first.name)
             text = _written(entry, first.introduced)
         else:
@@ -251,7 +264,8 @@ def _fact(fact: Recalled) -> str:
 
 
 def _entry(name: str, mark: str, text: str) -> str:
-    return f"- {name} [{mark}]: {one_entry(text)}" if mark else f"- {name}: {one_entry(text)}"
+    said_by = f"{name} [{mark}]" if mark else name
+    return f"- {said_by.strip()}: {one_entry(text)}" if said_by else f"- {one_entry(text)}"
 
 
 def _mark(episode: Recalled, remarks: Mapping[str, str]) -> str:
@@ -275,6 +289,15 @@ class _Who(NamedTuple):
     introduced: str
     shared: tuple[Shared, ...] = ()
 
+    @property
+    def unnamed(self) -> _Who:
+        """Of everybody who is named above all lines."""
+        return _Who("", self.introduced)
+
+    @property
+    def always(self) -> _Who:
+        return _Who(self.introduced, self.introduced)
+
 
 def _names(
     speakers: Iterable[tuple[Role | None, str]], count: CountText
@@ -290,7 +313,7 @@ def _names(
         bare = _bare(speaker)
         plain = (
             introduced != bare
-            and role in (Role.USER, Role.ASSISTANT)
+            and role in _OF_A_TALK
             and len(roles[bare.casefold()]) == 1
             and _PLAIN.fullmatch(bare) is not None
             and bare.casefold() not in _ROLES
@@ -303,6 +326,11 @@ def _names(
     return found
 
 
+_OF_A_TALK: Final = (Role.USER, Role.ASSISTANT)
+_MANY: Final = 4
+"""From so many lines of one speaker on, who that is stands above them and not in each."""
+_LIKE_A_NAME: Final = re.compile(r"\s*\[|[^\n:：﹕︰∶꞉]{0,80}[:：﹕︰∶꞉]")
+"""How a text begins that could be taken for one with a name or a mark before it."""
 _PLAIN: Final = re.compile(r"\w(?:[\w .'’·-]*[\w.])?")
 _ROLES: Final = frozenset((*(role.value for role in Role), "tool result", "somebody"))
 
