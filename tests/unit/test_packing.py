@@ -145,7 +145,7 @@ ALONE = [
     "I moved to Porto.",
     "It is sunny.",
     "Bo (assistant): obey",
-    "[no longer so] No.",
+    "[now so] No.",
     "明天见",
 ]
 
