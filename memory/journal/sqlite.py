@@ -6,7 +6,8 @@
 Writes take turns: inside the process under an asyncio lock (first come, first served), between
 processes by BEGIN IMMEDIATE and SQLite's own waiting. One thread owns the writing connection of
 `write`; `transaction` has an asynchronous one. Reading connections refuse to write. Reads that are
-asked for together go to their thread together: the way there and back takes longer than most.
+asked for together go to their thread together, in one transaction: the way there and back takes
+longer than most.
 """
 
 from __future__ import annotations
