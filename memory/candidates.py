@@ -26,6 +26,7 @@ from memory.models import Episode
 from memory.places import Floats, Numbers, Places
 from memory.recall import RecallPolicy
 from memory.scoring import Calibration, Looked, Scored, cosines, scored
+from memory.shelf import NO_PASSAGES
 from memory.when import When
 
 _BY_ID = compiled(
@@ -64,6 +65,7 @@ class Asked:
     `vector` is its embedding, of unit length and in `space`. `nearest` are ids of episodes near it.
     `sources` are messages that facts about it came from, with how much each bears on it, in [0, 1].
     The best `each` of each arm are candidates, and `k` are wanted beside what is `shown` anyway.
+    `by_passage`: an episode is as near as the nearest of its passages.
     """
 
     k: int
@@ -79,6 +81,7 @@ class Asked:
     when: When | None = None
     accepts: Accepts | None = None
     shown: Shown | None = None
+    by_passage: bool = True
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,9 @@ def look_at(connection: Connection, said: Said, asked: Asked) -> Looked:
     if said.unread:
         said = lexical.completed(connection, said, places.with_neighbours(at, 2))
     known, vectors = _vectors(connection, said, places.with_neighbours(at), asked)
-    passages = said.kept.passages(places.n[at].tolist(), asked.space)
+    passages = NO_PASSAGES
+    if asked.by_passage:
+        passages = said.kept.passages(places.n[at].tolist(), asked.space)
     own, near = cosines(asked.vector, vectors, known, at, places, passages)
     nothing = np.zeros(len(at))
     facts = np.zeros(len(at))

@@ -92,6 +92,7 @@ class EpisodeSearch:
                 person=said_by_us(query),
                 when=when,
                 accepts=wish.accepts,
+                by_passage=last_line(query) is None,  # a dialogue is about the whole
             )
             nearest, silent = await self._nearest(vector, each)
         except BaseException:

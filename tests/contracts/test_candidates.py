@@ -176,6 +176,8 @@ async def test_an_episode_is_as_close_as_its_closest_passage_and_its_neighbours_
         assert looked.cosines.tolist() == pytest.approx([0.1, 0.8, 0.3, 0.5], abs=1e-5)
         window = [mean_cosine(*each) for each in ((0.1, 0.2), (0.1, 0.2, 0.3), (0.2, 0.3, 0.5))]
         assert looked.near.tolist()[:3] == pytest.approx(window, abs=1e-5)
+    whole = await stored.look("unheard", nearest=["e2", "e4"], by_passage=False)
+    assert whole.cosines.tolist() == pytest.approx([0.1, 0.2, 0.3, 0.5], abs=1e-5)
 
 
 def mean_cosine(*cosines: float) -> float:
