@@ -279,7 +279,7 @@ def test_beside_a_dialogue_more_counts_as_found_and_words_count_less() -> None:
     little = policy.own_floor * policy.dialogue_evidence
     for evidence, answered in ((little + 0.001, True), (little - 0.001, False)):
         order = Scored(np.arange(2), np.array([1.0, 0.15]), {}, 0.5, evidence)
-        assert (strengths(order, told).max() >= policy.floor) is answered
+        assert bool(strengths(order, told).max() >= policy.floor) is answered
         assert strengths(order, policy).max() < policy.floor
 
 
