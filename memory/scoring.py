@@ -7,7 +7,7 @@
     words_near     BM25 of it and two neighbours on each side as one text, as a share of the best
     meaning_near   cosine of the mean of its vector and its neighbours', of wholes, scaled as
                    `meaning`; its own, where it is long
-    session        what the best place of its session has of the two above, halved and added
+    session        what the best place of its session has of the two above: their mean by weight
     speaker        1 where the query names who said it
     person         1 where the query says 'I' and the user said it, or 'you' and the assistant did
     time           1 where it is about a time that the query names; less, the further away
@@ -151,7 +151,11 @@ def scored(
         "meaning": own,
         "words_near": words_near,
         "meaning_near": near,
-        "session": _best_of_session((words_near, near), looked.places.session[looked.at]),
+        "session": _best_of_session(
+            (words_near, near),
+            (weights.words_near, weights.meaning_near),
+            looked.places.session[looked.at],
+        ),
         "speaker": looked.speaker,
         "person": looked.person,
         "time": looked.time,
@@ -199,15 +203,17 @@ def _relative(cosines: Floats, low: float) -> Floats:
     return _share(np.nan_to_num(cosines - low, nan=0.0))
 
 
-def _best_of_session(parts: tuple[Floats, ...], session: Numbers) -> Floats:
-    """The mean of what the best place of each session has of each part."""
+def _best_of_session(
+    parts: tuple[Floats, ...], weights: tuple[float, ...], session: Numbers
+) -> Floats:
+    """The weighted mean of what the best place of each session has of each part."""
     _, of = np.unique(session, return_inverse=True)
     total = np.zeros(len(session))
-    for part in parts:
+    for part, weight in zip(parts, weights, strict=True):
         most = np.zeros(int(of.max()) + 1)
         np.maximum.at(most, of, part)
-        total += most[of]
-    return total / len(parts)
+        total += weight * most[of]
+    return total / (sum(weights) or 1.0)
 
 
 def cosines(
