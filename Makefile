@@ -26,7 +26,7 @@ $(READY):
 demo: $(READY) ## six weeks of two people: contexts from all tiers, a night, a replay
 	.venv/bin/trimem demo $(ARGS)
 
-test: $(READY) ## all tests, on the local stack and on what `make servers` runs
+test: $(READY) ## all tests, on the local stack and on what `make servers` runs; ARGS='-n 0 -k name' for some
 	$(RUN) -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 lint: $(READY) ## ruff: rules and format
