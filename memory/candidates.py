@@ -209,7 +209,7 @@ def _of_the_time(said: Said, asked: Asked) -> Numbers:
         return np.zeros(0, dtype=np.int64)
     anywhere = np.arange(len(said.places))
     every = asked.when.inside(said.places, anywhere)
-    if not len(every) and asked.when.alone:
+    if asked.when.alone and (asked.accepts or not len(every)):  # what is inside may not be accepted
         every = asked.when.beside(said.places, anywhere)
     if len(every) <= ALL_OF_A_TIME:
         return every

@@ -444,7 +444,8 @@ def by_number(
     if missing := [n for n in numbers if n not in kept]:
         rows = _BY_NUMBER(connection).rows(connection, {"owner": owner, "numbers": missing})
         for row, episode in _numbered(owner, rows):
-            kept.put(row.n, tuple(getattr(row, name) for name in _CHANGING), episode)
+            size = len(row.text) + 4 * len(row.metadata)
+            kept.put(row.n, tuple(getattr(row, name) for name in _CHANGING), episode, size)
             found[row.n] = episode
     return found
 

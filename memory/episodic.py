@@ -60,6 +60,8 @@ FEWEST_SOUGHT = 32
 PAGE = 512
 """Episodes embedded, copied or placed at a time in repairs and rebuilds, and the most texts that
 an embedder is given at once."""
+FAILED = "the embedder failed"
+"""How the reason begins why there is no vector, where another time there may be one."""
 AHEAD = 64
 """Episodes that are embedded together while those before them are stored."""
 RENEWED = 10_000
@@ -495,7 +497,7 @@ class EpisodicMemory:
         except EmbeddingFailed as error:
             if len(part) == 1:
                 patience.refused += 1
-                patience.reason = f"the embedder failed: {error}"
+                patience.reason = f"{FAILED}: {error}"
                 return [patience.reason]
             half = len(part) // 2
             return [
@@ -914,10 +916,11 @@ def _vectors_or_flaw(result: Vectors | str) -> tuple[Vectors | None, str]:
 
 def _stacked(results: Sequence[Vector | str]) -> Vectors | str:
     """What was made of an episode and its passages as rows. Where there is nothing of the whole,
-    there is nothing; a passage without a vector is left to the whole."""
-    whole = results[0]
-    if isinstance(whole, str):
-        return whole
+    or the embedder failed at any of it, there is nothing, and it is embedded again; a passage whose
+    vector is of no use is left to the whole."""
+    for at, result in enumerate(results):
+        if isinstance(result, str) and (at == 0 or result.startswith(FAILED)):
+            return result
     return np.stack([row for row in results if not isinstance(row, str)])
 
 

@@ -78,12 +78,13 @@ def episode_lines(
     speakers = dict.fromkeys((each.role, each.speaker) for each in found)
     names = _names(speakers, count)
     alone = len(found) >= _MANY and len(speakers) == 1 and found[0].role in _OF_A_TALK
+    like_names = {each.sources for each in found if _is_like_a_name(each.text)} if alone else ()
     days: dict[date, Shared] = {}
     lines = []
     for rank, each in enumerate(found, start=1):
         who = names[each.role, each.speaker]
         if alone:
-            who = who.unnamed if _LIKE_A_NAME.match(each.text) is None else who.always
+            who = who.always if each.sources in like_names else who.unnamed
         day, shared = "", who.shared
         if each.event_time:
             on = each.event_time.date()
@@ -299,6 +300,11 @@ class _Who(NamedTuple):
         return _Who(self.introduced, self.introduced)
 
 
+def _is_like_a_name(text: str) -> bool:
+    """Whether a text begins so that it could be taken for one with a name or a mark before it."""
+    return _LIKE_A_NAME.match(text.lstrip()) is not None
+
+
 def _names(
     speakers: Iterable[tuple[Role | None, str]], count: CountText
 ) -> dict[tuple[Role | None, str], _Who]:
@@ -329,8 +335,7 @@ def _names(
 _OF_A_TALK: Final = (Role.USER, Role.ASSISTANT)
 _MANY: Final = 4
 """From so many lines of one speaker on, who that is stands above them and not in each."""
-_LIKE_A_NAME: Final = re.compile(r"\s*\[|[^\n:：﹕︰∶꞉]{0,80}[:：﹕︰∶꞉]")
-"""How a text begins that could be taken for one with a name or a mark before it."""
+_LIKE_A_NAME: Final = re.compile(r"\[|[^\n:：﹕︰∶꞉]*+[:：﹕︰∶꞉]")
 _PLAIN: Final = re.compile(r"\w(?:[\w .'’·-]*[\w.])?")
 _ROLES: Final = frozenset((*(role.value for role in Role), "tool result", "somebody"))
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -93,7 +94,8 @@ class RecallPolicy(Value):
     def least_found(self) -> float:
         """The least that what is found has before age is looked at: a touch of age, as `recency`
         is by default, orders it and does not bring it below the floor."""
-        return self.floor / max(0.5, 1.0 - self.recency)
+        more = min(1.0 - LITERAL_BAND, self.floor / max(0.5, 1.0 - self.recency))
+        return max(self.floor, more)
 
     @property
     def own_floor(self) -> float:
@@ -449,7 +451,7 @@ def _recalled(each: _Candidate) -> Recalled:
         valid_from=None,
         valid_to=None,
         sources=(episode.message_id,),
-        metadata=episode.metadata,
+        metadata=deepcopy(episode.metadata) if episode.metadata else {},  # the episode is kept
     )
 
 

@@ -66,9 +66,10 @@ class Episodes:
     def __getitem__(self, number: int) -> tuple[State, Episode]:
         return self._known[number]
 
-    def put(self, number: int, state: State, episode: Episode) -> None:
+    def put(self, number: int, state: State, episode: Episode, size: int = 0) -> None:
+        """Keeps it; `size` are the bytes of what it has, where it is new."""
         if number not in self._known:
-            self.size += _OF_AN_EPISODE + len(episode.text)
+            self.size += _OF_AN_EPISODE + size
         self._known[number] = state, episode
 
 

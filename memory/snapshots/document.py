@@ -133,7 +133,7 @@ def context_of(data: bytes, *, snapshot_id: str | None = None) -> Context:
         )
     try:
         return _restored(document, snapshot_id)
-    except (InvalidInput, IndexError, KeyError, TypeError, ValueError) as error:
+    except (InvalidInput, LookupError, TypeError, ValueError, AttributeError) as error:
         raise Corrupt(f"snapshot {snapshot_id!r} has not the shape of schema {schema}") from error
 
 

@@ -576,3 +576,18 @@ async def test_the_rarest_term_of_all_counts_for_old_candidates_too(stored: Stor
         )
     )
     assert own["e3"] == pytest.approx(max(own.values()))
+
+
+async def test_what_a_caller_does_to_what_was_recalled_stays_with_the_caller(
+    open_memory: Open,
+) -> None:
+    async with open_memory() as memory:
+        user = memory.user("ada")
+        told = {"role": "user", "content": "The kayak is red.", "metadata": {"of": ["lake"]}}
+        await user.session("s").record(messages=[told])
+        assert await memory.settled(PATIENCE)
+        for _ in range(2):
+            (item, *_) = (await user.recall("red kayak")).items
+            assert item.metadata == {"of": ["lake"]}
+            item.metadata["of"].append("mine")  # type: ignore[union-attr]
+            item.metadata["hidden"] = True  # type: ignore[index]

@@ -306,10 +306,10 @@ async def test_embedding_again_makes_the_passages_too(
     assert (await other.vectors(scope, ids))[ids[0]].shape == (100,)
 
 
-async def test_a_passage_that_cannot_be_embedded_is_left_to_the_whole(
+async def test_a_passage_whose_vector_is_of_no_use_is_left_to_the_whole(
     place: Place, episodic: EpisodicMemory, embedder: StubEmbedder, scope: Scope
 ) -> None:
-    embedder.wrong = {LETTER[1]: FAILS, LETTER[2]: np.zeros(384)}
+    embedder.wrong = {LETTER[1]: np.full(384, np.nan), LETTER[2]: np.zeros(384)}
     remembered = await episodic.remember(scope, await record(place, scope, [" ".join(LETTER)]))
     assert remembered.flawed == ()
     stored = await stored_vectors(place, episodic, scope, remembered.episodes)
@@ -1120,3 +1120,15 @@ async def test_a_password_is_in_no_message() -> None:
             await chroma.version()
         assert "swordfish" not in str(raised.value)
         assert "127.0.0.1:9" in chroma.where
+
+
+async def test_what_was_embedded_while_the_embedder_failed_at_its_passages_is_embedded_again(
+    place: Place, episodic: EpisodicMemory, embedder: StubEmbedder, scope: Scope
+) -> None:
+    embedder.wrong = dict.fromkeys(LETTER, FAILS)
+    remembered = await episodic.remember(scope, await record(place, scope, [" ".join(LETTER)]))
+    assert len(remembered.flawed) == 1
+    embedder.wrong = {}
+    await episodic.repair()
+    stored = await stored_vectors(place, episodic, scope, remembered.episodes)
+    assert stored[remembered.episodes[0]].shape == (1 + len(LETTER), 384)
