@@ -42,7 +42,7 @@ HNSW = {
 
 CONNECTIONS = 32
 """The most that are open to the server at once."""
-OK, REDIRECTED, NOT_FOUND = 200, 300, 404
+OK, REDIRECTED, NOT_FOUND, FAILED = 200, 300, 404, 500
 
 _PLACES = 5
 """Decimals of a similarity: the server's own arithmetic differs in the seventh from call to call,
@@ -242,6 +242,9 @@ class Chroma:
             try:
                 status, answer = await self._answer(method, url, content)
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                status, answer = await self._answer(method, url, content)
+            if status >= FAILED and b"finding id" in answer:
+                # It found a record that was deleted meanwhile, and looked for it in vain.
                 status, answer = await self._answer(method, url, content)
         except TimeoutError as error:
             raise TierUnavailable(

@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from sqlalchemy import Connection, select, update
 from sqlalchemy import text as sql
 
@@ -1132,3 +1134,36 @@ async def test_what_was_embedded_while_the_embedder_failed_at_its_passages_is_em
     await episodic.repair()
     stored = await stored_vectors(place, episodic, scope, remembered.episodes)
     assert stored[remembered.episodes[0]].shape == (1 + len(LETTER), 384)
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [("Error executing plan: Internal error: Error finding id", 2), ("out of memory", 1)],
+)
+async def test_a_record_that_was_deleted_while_it_was_found_is_asked_for_again_and_no_other_error(
+    said: str, asked: int
+) -> None:
+    seen: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.method == "GET":
+            return web.json_response({"id": "c1"})
+        seen.append(request.path)
+        if len(seen) == 1:
+            return web.json_response({"error": "InternalError", "message": said}, status=500)
+        return web.json_response({"ids": [["e1"]], "distances": [[0.25]]})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with (
+        TestServer(app) as server,
+        open_chroma(f"http://127.0.0.1:{server.port}", timeout=TIMEOUT) as chroma,
+    ):
+        vector = np.ones(3, dtype=np.float32)
+        if asked == 1:
+            with pytest.raises(TierUnavailable, match="out of memory"):
+                await chroma.query("c", vector, 1, user=None)
+        else:
+            found = await chroma.query("c", vector, 1, user=None)
+            assert [each.id for each in found or ()] == ["e1"]
+        assert len(seen) == asked
