@@ -580,10 +580,9 @@ class _Candidates(NamedTuple):
 
     def around(self, now: datetime, count: Count) -> int:
         """Tokens of the memory block that are not its lines'; 0 where there is none."""
-        unnamed = tuple(
-            line for line in self.episodes if not line.name
-        )  # above which a name stands
-        facts, episodes = self.facts[:1], (*unnamed, *self.episodes)[:1]
+        # Above a line without a name stands whose it is.
+        unnamed = next(([line] for line in self.episodes if not line.name), None)
+        facts, episodes = self.facts[:1], unnamed or self.episodes[:1]
         if not (facts or episodes or self.note):
             return 0
         laid = block(facts, entries(episodes), now, self.note)

@@ -33,6 +33,7 @@ from sqlalchemy import (
 
 from memory import lexical
 from memory.codec import decode, digest, encode
+from memory.embedding.base import Vectors
 from memory.episodes import embedded_texts, searched, searched_text
 from memory.errors import Corrupt
 from memory.journal.database import insert_into
@@ -56,8 +57,6 @@ from memory.times import from_micros, to_micros
 
 T = TypeVar("T")
 Vector = NDArray[np.float32]
-Vectors = NDArray[np.float32]
-"""One a row."""
 
 _SLICE = 1_000
 """Ids looked up in one statement."""
@@ -438,7 +437,7 @@ def by_number(
                 raise Corrupt(f"the episode {number} is somebody else's")
             before, episode = kept[number]
             if (now := tuple(state)) != before:
-                episode = Episode.trusted(**{**episode.__dict__, **_changed(now)})
+                episode = Episode.trusted(**{**episode.__dict__, **_changing(now)})
                 kept.put(number, now, episode)
             found[number] = episode
     if missing := [n for n in numbers if n not in kept]:
@@ -450,7 +449,8 @@ def by_number(
     return found
 
 
-def _changed(state: Sequence[Any]) -> dict[str, Any]:
+def _changing(state: Sequence[Any]) -> dict[str, Any]:
+    """What can change, from its columns; SQLite has what is true or false as numbers."""
     importance, pinned, archived, last_access = state
     return {
         "importance": importance,
@@ -515,10 +515,9 @@ def _episode(row: Any) -> Episode:
     fields["role"] = _ROLES[fields["role"]]
     for name in ("speaker", "text"):
         fields[name] = to_text(fields[name])
-    for name in ("event_time", "recorded_at", "last_access"):
-        fields[name] = None if fields[name] is None else from_micros(fields[name])
-    for name in ("pinned", "archived"):  # which SQLite has as numbers
-        fields[name] = bool(fields[name])
+    for name in ("event_time", "recorded_at"):
+        fields[name] = from_micros(fields[name])
+    fields |= _changing([fields[name] for name in _CHANGING])
     fields["metadata"] = decode(fields["metadata"]) if fields["metadata"] != _NO_METADATA else {}
     return Episode.trusted(**fields)
 
