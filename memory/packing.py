@@ -6,13 +6,14 @@
     Said before:
     2026-02-02 Ada (user): I moved to Porto.
     - Bo (assistant): How is it?
-    - Ada: Sunny.
+    02-03 Ada: Sunny.
 
-What stands once for several lines is paid once: the day, which takes the place of the dash; whose
-name it is that says something, told where the name comes first; who said it, where many lines are
-of one speaker; and the headings, which are there to tell facts and what was said apart. Pieces of
-one message stand together as they were said. Only a line of ours begins at the margin: a text that
-goes on in a new line is indented, so that none can pass for a day, or for the next entry.
+What stands once for several lines is paid once: the day, which takes the place of the dash; its
+year, told where it is another than before; whose name it is that says something, told where the
+name comes first; who said it, where many lines are of one speaker; and the headings, which are
+there to tell facts and what was said apart. Pieces of one message stand together as they were said.
+Only a line of ours begins at the margin: a text that goes on in a new line is indented, so that
+none can pass for a day, or for the next entry.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from memory.fence import defused, fence
 from memory.models import NAME_LIMIT, Message, Recalled, Role
 from memory.prefix import MEMORY_HEAD
 
-BETWEEN_LINES: Final = re.compile(r"(?<=\S\n)(-|\d{4}-\d\d-\d\d)(?= )")
+BETWEEN_LINES: Final = re.compile(r"(?<=\S\n)(-|(?:\d{4}-)?\d\d-\d\d)(?= )")
 """The dash or the day with which an entry begins after another: there a long block is cut to be
 counted, because no encoding has a token that reaches over the line end before it or the space."""
 
@@ -79,7 +80,7 @@ def episode_lines(
     names = _names(speakers, count)
     alone = len(found) >= _MANY and len(speakers) == 1 and found[0].role in _OF_A_TALK
     like_names = {each.sources for each in found if _is_like_a_name(each.text)} if alone else ()
-    days: dict[date, Shared] = {}
+    days: dict[date, tuple[Shared, Shared]] = {}
     lines = []
     for rank, each in enumerate(found, start=1):
         who = names[each.role, each.speaker]
@@ -89,13 +90,20 @@ def episode_lines(
         if each.event_time:
             on = each.event_time.date()
             if (once := days.get(on)) is None:
-                once = days[on] = Shared(on.isoformat(), count(on.isoformat()) - count(_DASH))
-            day, shared = once.text, (once, *shared)
+                once = days[on] = _day_and_year(on.isoformat(), count)
+            day, shared = once[0].text, (*once, *shared)
         mark = _mark(each, remarks) if remarks else ""
         text = _entry(who.name, mark, each.text)
         tokens = _tokens(text, count)
         lines.append(Line(each, text, tokens, rank, shared, day, who.name, who.introduced, mark))
     return tuple(lines)
+
+
+def _day_and_year(day: str, count: CountText) -> tuple[Shared, Shared]:
+    """A day of a year that is told, in the place of the dash, and what telling the year adds."""
+    year, without = _of_year(day)
+    short = count(without)
+    return Shared(day, short - count(_DASH)), Shared(year, count(day) - short)
 
 
 def _tokens(entry: str, count: CountText) -> int:
@@ -197,9 +205,15 @@ def _said(episodes: Iterable[Entry]) -> Iterator[str]:
         else:
             text = first.text if len(entry) == 1 else _written(entry, first.name)
         if first.day != day:
-            day = first.day
-            text = f"{day}{text.removeprefix(_DASH)}"
+            year, without = _of_year(first.day)
+            told = without if year == _of_year(day)[0] else first.day
+            day, text = first.day, f"{told}{text.removeprefix(_DASH)}"
         yield text
+
+
+def _of_year(day: str) -> tuple[str, str]:
+    """The year of a day, and the day without it: "2026-02-02" is "02-02" of "2026"."""
+    return day[:4], day[5:]
 
 
 def entries(episodes: Iterable[Line]) -> list[Entry]:

@@ -335,7 +335,7 @@ def test_episodes_stand_in_time_order_and_facts_in_rank_order() -> None:
     text = memory_of(context)
     places = [text.index(w) for w in ("best fact", "second fact", "said early", "said later")]
     assert places == sorted(places)
-    assert "Said before:\n2026-02-20 Ada (user): said early\n2026-02-28 Ada: said later" in text
+    assert "Said before:\n2026-02-20 Ada (user): said early\n02-28 Ada: said later" in text
     assert "- 2026-03-01: best fact" in text
 
 

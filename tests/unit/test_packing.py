@@ -49,7 +49,7 @@ def test_a_day_stands_once_and_a_role_where_a_name_comes_first() -> None:
         "- user: Once upon a time.",
         "2026-01-31 Ada (user): I moved to Porto.",
         "- Bo (assistant): How is it?",
-        "2026-02-01 Ada: It is sunny.",
+        "02-01 Ada: It is sunny.",
         "- Bo: Is it?",
     ]
     assert [item.id for item in context.items] == ["e0", "e1", "e2", "e3", "e4"]
@@ -97,6 +97,28 @@ def test_a_text_passes_neither_for_a_day_nor_for_another_entry() -> None:
     assert context.items[0].text == attack
 
 
+def test_a_year_is_told_where_it_is_another_than_before() -> None:
+    said = (None, "2024-12-31", "2025-01-01", "2025-12-31", "2026-01-01", "2026-01-01")
+    found = [
+        episode(
+            f"e{n}",
+            f"word {n}",
+            seq=n,
+            event_time=datetime.fromisoformat(f"{day}T12:00:00+00:00") if day else None,
+        )
+        for n, day in enumerate(said)
+    ]
+    context = build(episodes=found)
+    begins = [line.split()[0] for line in said_before(context) if "word" in line]
+    assert begins == ["-", "2024-12-31", "2025-01-01", "12-31", "2026-01-01", "-"]
+    assert tokens_of(context) + 200 == context.tokens.total
+    lines = episode_lines(found, {}, COUNT)
+    assert packed(lines, size(lines)).left == 0
+    dash, day, year = COUNT("-"), COUNT("01-01"), COUNT("2026-01-01") - COUNT("01-01")
+    bare = [line.tokens for line in lines]
+    assert size(lines) == sum(bare) + 4 * (day - dash) + 3 * year
+
+
 # --- pieces of one message ---------------------------------------------------------------------
 
 
@@ -137,8 +159,9 @@ def test_what_stands_once_is_paid_once() -> None:
     assert packed(lines, whole).left == 0
     assert len(packed(lines, whole - 1).kept) == 9
     alone = sum(size([line]) for line in lines)
-    days, name = COUNT("2026-01-31") - COUNT("-"), COUNT("- Ada (user):") - COUNT("- Ada:")
-    assert alone - whole == 8 * days + 8 * name
+    day, name = COUNT("01-31") - COUNT("-"), COUNT("- Ada (user):") - COUNT("- Ada:")
+    year = COUNT("2026-01-31") - COUNT("01-31")
+    assert alone - whole == 8 * day + 9 * year + 8 * name
 
 
 ALONE = [
