@@ -154,6 +154,8 @@ def _verified(path: Path, sha256: str) -> bytes:
 
 TOKENS = 512
 """Tokens that are computed together, at most; a longer window is alone."""
+ALIKE = 1.2
+"""How many times as long as the shortest of them the longest may be: all are filled up to that."""
 
 
 class _Window(NamedTuple):
@@ -164,10 +166,11 @@ class _Window(NamedTuple):
 
 
 def _batches(windows: Sequence[_Window]) -> Iterator[list[_Window]]:
-    """The windows by length, as many together as have TOKENS tokens with what is filled up."""
+    """The windows by length, as many of about one length together as have TOKENS tokens."""
     batch: list[_Window] = []
     for window in sorted(windows, key=lambda one: len(one.ids)):
-        if batch and (len(batch) + 1) * len(window.ids) > TOKENS:
+        length = len(window.ids)
+        if batch and ((len(batch) + 1) * length > TOKENS or length > ALIKE * len(batch[0].ids)):
             yield batch
             batch = []
         batch.append(window)

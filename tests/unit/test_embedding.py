@@ -202,6 +202,29 @@ async def test_texts_of_all_lengths_and_scripts_computed_together_are_as_if_alon
     assert np.abs(together[-1] - cut[0]).max() < 1e-5
 
 
+def test_a_short_text_is_not_filled_up_to_the_length_of_a_long_one() -> None:
+    model = MiniLM()
+    texts = ["word " * words for words in (3, 100, 4, 5, 90, 7, 30)]
+    alone = [model.encode([text], "document")[0] for text in texts]
+    assert model._loaded is not None
+    tokenizer, session = model._loaded
+    shapes: list[tuple[int, ...]] = []
+
+    class Watched:
+        def run(self, names: None, inputs: dict[str, Any]) -> Any:
+            mask = inputs["attention_mask"]
+            shapes.append((*mask.shape, int(mask.sum(axis=1).min())))
+            return session.run(names, inputs)
+
+    model._loaded = tokenizer, Watched()
+    together = model.encode(texts, "document")
+    assert all(longest <= 1.2 * shortest for _, longest, shortest in shapes), shapes
+    assert sum(rows for rows, _, _ in shapes) == len(texts) > len(shapes)
+    assert np.sum(together * np.array(alone), axis=1) == pytest.approx(
+        np.ones(len(texts)), abs=1e-3
+    )
+
+
 async def test_a_query_is_answered_while_documents_are_embedded(routed: Embedder) -> None:
     documents = asyncio.create_task(routed.embed([WEATHER * 15] * 24, role="document"))
     await routed.embed(["Where?", "在哪里？"], role="query")
