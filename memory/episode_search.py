@@ -172,7 +172,7 @@ def _sources(facts: Sequence[Recalled]) -> Mapping[str, float]:
     return found
 
 
-LAST_LINE: Final = 0.4
+LAST_LINE: Final = 0.2
 """What the last line of a dialogue counts in the vector of the whole."""
 
 

@@ -644,7 +644,7 @@ class Session:
             if reserve is None
             else whole("reserve", reserve)
         )
-        k = settings.context_k if k is None else at_least_one(k)
+        k = None if k is None else at_least_one(k)
         definitions = definitions_of(tools)
         behind = await parts.lagging(READ_WAIT)
         now = parts.clock()
@@ -653,6 +653,7 @@ class Session:
             asked = strip_fences(new.text) if _is_asking(new) else _asked_last((await reading)[0])
         else:
             asked = query = parts.redact(query)
+        k = parts.policy.offered(settings.context_k, asked) if k is None else k
         knowing = asyncio.ensure_future(
             user._search.facts(asked, now=now, before=_said_before(reading, asked))
         )

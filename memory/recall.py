@@ -73,6 +73,8 @@ class RecallPolicy(Value):
     are in anything."""
     dialogue_evidence: float = Field(default=0.25, ge=0.0)
     """How much of `evidence_share` is enough for a dialogue: it tells, and asks nothing."""
+    dialogue_offers: float = Field(default=4 / 3, ge=0.0)
+    """How many times as many episodes a context is offered for a dialogue: it touches on more."""
     recency: float = Field(default=0.05, ge=0.0, le=1.0)
     """How much of the score fades with age: 0 none, 1 all of it."""
     access: float = Field(default=0.0, ge=0.0, le=1.0)
@@ -114,6 +116,10 @@ class RecallPolicy(Value):
                 "weights": self.weights.with_words(part),
             }
         )
+
+    def offered(self, k: int, query: str) -> int:
+        """The episodes that a context is offered for a query, where a question is offered `k`."""
+        return k if last_line(query) is None else max(1, round(self.dialogue_offers * k))
 
     def meaning(self, query: str) -> Calibration:
         """The calibration of the model that this query goes to."""

@@ -92,7 +92,8 @@ class Settings(BaseSettings):
     recall_k: int = Field(default=8, gt=0)
     """Episodes that a recall gives."""
     context_k: int = Field(default=60, gt=0)
-    """Episodes offered to a context, which shows as many as it has room for."""
+    """Episodes offered to a context, which shows as many as it has room for; for a dialogue a third
+    more (`RecallPolicy.dialogue_offers`)."""
     half_life: timedelta = timedelta(days=90)
     """After this long without access, an episode of importance 1 has a retention of 0.5."""
     idle: timedelta = timedelta(minutes=15)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from memory import Memory
+from memory import Context, Memory
 from memory.budget import ContextPolicy, Share
 from memory.errors import BudgetError, InvalidInput
 from memory.journal.schema import snapshots
@@ -56,6 +56,26 @@ async def test_a_conversation_that_outgrows_its_budget_is_cut_once_in_many_turns
         if turns and turns[0] != first:
             first, moved = turns[0], moved + 1
     assert 2 <= moved <= 8
+
+
+async def test_a_dialogue_is_offered_more_than_a_question_and_k_is_what_the_caller_says(
+    open_memory: Open,
+) -> None:
+    def of(context: Context) -> int:
+        return sum(item.tier == "episodic" for item in context.items)
+
+    async with open_memory(context_k=9) as memory:
+        user = memory.user("ada")
+        days = [f"The red kayak went down river number {n}." for n in range(30)]
+        await user.session("past").record(messages=[{"role": "user", "content": d} for d in days])
+        assert await memory.settled(PATIENCE)
+        session = user.session("now")
+        question = "Where did the red kayak go?"
+        dialogue = f"Ada: {question}\nBo: Down a river.\nAda: I like that red kayak."
+        assert of(await session.build_context(question)) == 9
+        assert of(await session.build_context(dialogue)) == 12
+        assert of(await session.build_context("Go on.", query=dialogue)) == 12
+        assert of(await session.build_context(dialogue, k=5)) == 5
 
 
 async def test_a_context_before_that_cannot_be_read_is_no_reason_to_fail_a_turn(
