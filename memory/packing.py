@@ -30,9 +30,11 @@ from memory.fence import defused, fence
 from memory.models import NAME_LIMIT, Message, Recalled, Role
 from memory.prefix import MEMORY_HEAD
 
-BETWEEN_LINES: Final = re.compile(r"(?<=\S\n)(-|(?:\d{4}-)?\d\d-\d\d)(?= )")
-"""The dash or the day with which an entry begins after another: there a long block is cut to be
-counted, because no encoding has a token that reaches over the line end before it or the space."""
+BEGINS: Final = r"(?:-|(?:\d{4}-)?\d\d-\d\d)(?= )"
+"""How an entry begins: a dash, or a day with its year or without."""
+BETWEEN_LINES: Final = re.compile(rf"(?<=\S\n)({BEGINS})")
+"""How an entry begins after another: there a long block is cut to be counted, because no encoding
+has a token that reaches over the line end before it or the space."""
 
 CountText = Callable[[str], int]
 

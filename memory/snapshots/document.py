@@ -23,6 +23,7 @@ either, and four values of each in `why`.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -30,6 +31,7 @@ from typing import Any, Final
 from memory.codec import culprit, decode, encode
 from memory.errors import Corrupt, InvalidInput, SchemaTooNew
 from memory.models import Context, Dropped, Item, JsonObject
+from memory.packing import BEGINS
 
 SCHEMA: Final = 3
 """The version of the document that is written. Older ones are read, newer ones refused."""
@@ -229,7 +231,8 @@ _ROW: Final = ("score", "scores", "reason", "tokens", "rank", "cause", "by", "mi
 # --- pieces ------------------------------------------------------------------------------------
 
 _MEMORY: Final = b'{"message":{"content":"<memory-'
-_ENTRY: Final = b"\\n- "
+_ENTRY: Final = re.compile(rb"\\n(?=%b)" % BEGINS.encode())
+"""The line end, as JSON has it, before each entry."""
 _FOUND: Final = b',{"id":'
 """Never within a text, where a quotation mark has a backslash before it."""
 
@@ -243,8 +246,8 @@ def _pieces(tools: bytes, entries: Sequence[bytes], found: bytes) -> list[bytes]
         opening = b',"entries":['
     for number, entry in enumerate(entries):
         lead = b"," if number else opening
-        first, *rest = entry.split(_ENTRY) if entry.startswith(_MEMORY) else [entry]
-        pieces += [lead + first, *(_ENTRY + line for line in rest)]
+        first, *rest = _ENTRY.split(entry) if entry.startswith(_MEMORY) else [entry]
+        pieces += [lead + first, *(b"\\n" + line for line in rest)]
     if not entries:
         pieces.append(opening)
     pieces[-1] += b'],"found":['

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,7 @@ def built(turns: int = 3, asked: str = "Where shall we eat?", **given: Any) -> C
 
 TEXT = st.text(st.characters(), max_size=40)
 LINES = st.lists(
-    st.sampled_from(["- a", "\\n- b", "\\", '"', "\ud800", "\x00", "中"]), max_size=6
+    st.sampled_from(["- a", "02-03 a", "\\n- b", "\\", '"', "\ud800", "\x00", "中"]), max_size=6
 ).map("\n".join)
 CONTENT = st.one_of(TEXT, LINES, LINES.map(lambda text: f"<memory-0a1b2c3d>\n{text}"))
 ITEMS = st.builds(
@@ -166,6 +166,36 @@ def test_the_context_of_a_turn_shares_almost_all_parts_with_the_one_before() -> 
     assert len(second) > 45
     assert len(new) <= 7
     assert sum(map(len, new)) < 1_400
+
+
+def test_what_was_said_on_days_of_their_own_is_stored_line_by_line() -> None:
+    def said(days: Iterable[int]) -> list[Recalled]:
+        return [
+            Recalled(
+                tier="episodic",
+                id=f"e{n}",
+                text=f"I went to Porto, the day was number {n} and a fine one.",
+                score=0.5,
+                speaker="Ada",
+                role=Role.USER,
+                event_time=NOW - timedelta(days=n),
+            )
+            for n in days
+        ]
+
+    def stored(days: Iterable[int]) -> list[bytes]:
+        return [
+            data
+            for _, data in parts_of(built(episodes=said(days), budget=4_000))
+            if b"Porto" in data
+        ]
+
+    first = stored(range(1, 70))
+    lines = [data for data in first if b'"tier"' not in data]
+    assert len(lines) == 69
+    assert sum(b"2026-" in data or b"2025-" in data for data in lines) == 2
+    without = stored(n for n in range(1, 70) if n != 20)
+    assert len(set(without) - set(first)) == 1  # the one that the fence closes, whose name is new
 
 
 def test_the_definitions_of_tools_and_pinned_facts_are_stored_once() -> None:
