@@ -21,6 +21,7 @@ if all of memory's were used, so that what is recalled for one message does not 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -186,7 +187,13 @@ def _counted(message: Message, counter: TokenCounter) -> int:
     if not isinstance(content, str) or not REMEMBERED_LENGTH < len(content) <= SLICE:
         return counter.message(message)
     around = counter.message(_with(message, content=""))
-    return around + sum(map(counter.count, BETWEEN_LINES.split(content)))
+    pieces = BETWEEN_LINES.split(content)
+    texts, begins = pieces[::2], Counter(pieces[1::2])  # most lines begin with the same dash
+    return (
+        around
+        + sum(map(counter.count, texts))
+        + sum(times * counter.count(begin) for begin, times in begins.items())
+    )
 
 
 # --- what is fixed -----------------------------------------------------------------------------

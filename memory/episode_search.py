@@ -40,7 +40,10 @@ from memory.when import When
 from memory.whose import said_by, said_by_us
 
 CANDIDATES = 50
-"""Episodes that each arm offers, at least."""
+"""Episodes that the words offer, at least."""
+NEAREST = 100
+"""Episodes that the index of vectors offers, at least: small models bring near what is about
+something else, and what is meant the other parts of the score tell."""
 SOURCES = 20
 """Messages that facts were learnt from that are candidates, at most."""
 
@@ -94,7 +97,7 @@ class EpisodeSearch:
                 accepts=wish.accepts,
                 by_passage=last_line(query) is None,  # a dialogue is about the whole
             )
-            nearest, silent = await self._nearest(vector, each)
+            nearest, silent = await self._nearest(vector, max(NEAREST, each))
         except BaseException:
             reading.cancel()
             raise
@@ -111,7 +114,7 @@ class EpisodeSearch:
         while wish.accepts and len(found.episodes) < wish.k and not found.all_seen:
             each = 4 * asked.each
             if vector is not None and silent is None:
-                nearest, silent = await self._nearest(vector, each)
+                nearest, silent = await self._nearest(vector, max(NEAREST, each))
             asked = replace(asked, each=each, nearest=nearest)
             found = await self._find(said, asked)
         ranked = partial(

@@ -68,8 +68,9 @@ def fact_lines(found: Sequence[Recalled], count: CountText) -> tuple[Line, ...]:
     """Facts, best first, as lines."""
     headings = Shared(_KNOWN, count(f"\n{_KNOWN}\n") + count(f"\n{_SAID}\n"))
     texts = [_fact(each) for each in found]
+    dash = count(_DASH)
     return tuple(
-        Line(each, text, _tokens(text, count), rank, (headings,))
+        Line(each, text, _tokens(text, dash, count), rank, (headings,))
         for rank, (each, text) in enumerate(zip(found, texts, strict=True), start=1)
     )
 
@@ -83,6 +84,7 @@ def episode_lines(
     alone = len(found) >= _MANY and len(speakers) == 1 and found[0].role in _OF_A_TALK
     like_names = {each.sources for each in found if _is_like_a_name(each.text)} if alone else ()
     days: dict[date, tuple[Shared, Shared]] = {}
+    dash = count(_DASH)
     lines = []
     for rank, each in enumerate(found, start=1):
         who = names[each.role, each.speaker]
@@ -92,25 +94,25 @@ def episode_lines(
         if each.event_time:
             on = each.event_time.date()
             if (once := days.get(on)) is None:
-                once = days[on] = _day_and_year(on.isoformat(), count)
+                once = days[on] = _day_and_year(on.isoformat(), dash, count)
             day, shared = once[0].text, (*once, *shared)
         mark = _mark(each, remarks) if remarks else ""
         text = _entry(who.name, mark, each.text)
-        tokens = _tokens(text, count)
+        tokens = _tokens(text, dash, count)
         lines.append(Line(each, text, tokens, rank, shared, day, who.name, who.introduced, mark))
     return tuple(lines)
 
 
-def _day_and_year(day: str, count: CountText) -> tuple[Shared, Shared]:
+def _day_and_year(day: str, dash: int, count: CountText) -> tuple[Shared, Shared]:
     """A day of a year that is told, in the place of the dash, and what telling the year adds."""
     year, without = _of_year(day)
     short = count(without)
-    return Shared(day, short - count(_DASH)), Shared(year, count(day) - short)
+    return Shared(day, short - dash), Shared(year, count(day) - short)
 
 
-def _tokens(entry: str, count: CountText) -> int:
+def _tokens(entry: str, dash: int, count: CountText) -> int:
     """Tokens of an entry, of which those after the dash are the same after a day."""
-    return count(_DASH) + count(f"{entry.removeprefix(_DASH)}\n")
+    return dash + count(f"{entry.removeprefix(_DASH)}\n")
 
 
 # --- what fits ---------------------------------------------------------------------------------
