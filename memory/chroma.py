@@ -132,7 +132,7 @@ class Chroma:
         if found is None:
             return None
         similar = np.round(1.0 - np.array(found["distances"][0], dtype=np.float64), _PLACES)
-        near = np.clip(similar, -1.0, 1.0).tolist()
+        near = np.clip(np.nan_to_num(similar, nan=-1.0), -1.0, 1.0).tolist()
         neighbours = starmap(Neighbour, zip(found["ids"][0], near, strict=True))
         return sorted(neighbours, key=lambda one: (-one.similarity, one.id))
 

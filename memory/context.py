@@ -188,7 +188,7 @@ def _counted(message: Message, counter: TokenCounter) -> int:
         return counter.message(message)
     around = counter.message(_with(message, content=""))
     pieces = BETWEEN_LINES.split(content)
-    texts, begins = pieces[::2], Counter(pieces[1::2])  # most lines begin with the same dash
+    texts, begins = pieces[::2], Counter(pieces[1::2])  # many begin with the same dash
     return (
         around
         + sum(map(counter.count, texts))

@@ -42,8 +42,7 @@ from memory.whose import said_by, said_by_us
 CANDIDATES = 50
 """Episodes that the words offer, at least."""
 NEAREST = 100
-"""Episodes that the index of vectors offers, at least: small models bring near what is about
-something else, and what is meant the other parts of the score tell."""
+"""Episodes that the index of vectors offers, at least (decision 24)."""
 SOURCES = 20
 """Messages that facts were learnt from that are candidates, at most."""
 
@@ -114,7 +113,7 @@ class EpisodeSearch:
         while wish.accepts and len(found.episodes) < wish.k and not found.all_seen:
             each = 4 * asked.each
             if vector is not None and silent is None:
-                nearest, silent = await self._nearest(vector, max(NEAREST, each))
+                nearest, silent = await self._nearest(vector, each)
             asked = replace(asked, each=each, nearest=nearest)
             found = await self._find(said, asked)
         ranked = partial(

@@ -319,7 +319,8 @@ class _Who(NamedTuple):
 
 
 def _is_like_a_name(text: str) -> bool:
-    """Whether a text begins so that it could be taken for one with a name or a mark before it."""
+    """Whether a text begins so that it could be taken for one with a name or a mark before it, or
+    for more of the day."""
     return _LIKE_A_NAME.match(text.lstrip()) is not None
 
 
@@ -353,8 +354,8 @@ def _names(
 _OF_A_TALK: Final = (Role.USER, Role.ASSISTANT)
 _MANY: Final = 4
 """From so many lines of one speaker on, who that is stands above them and not in each."""
-_LIKE_A_NAME: Final = re.compile(r"\[|[^\n:：﹕︰∶꞉]*+[:：﹕︰∶꞉]")
-_PLAIN: Final = re.compile(r"\w(?:[\w .'’·-]*[\w.])?")
+_LIKE_A_NAME: Final = re.compile(r"\[|\d|[^\n:：﹕︰∶꞉]*+[:：﹕︰∶꞉]")
+_PLAIN: Final = re.compile(r"[^\W\d_](?:[\w .'’·-]*[\w.])?")
 _ROLES: Final = frozenset((*(role.value for role in Role), "tool result", "somebody"))
 
 

@@ -73,7 +73,7 @@ class RecallPolicy(Value):
     are in anything."""
     dialogue_evidence: float = Field(default=0.25, ge=0.0)
     """How much of `evidence_share` is enough for a dialogue: it tells, and asks nothing."""
-    dialogue_offers: float = Field(default=4 / 3, ge=0.0)
+    dialogue_offers: float = Field(default=4 / 3, ge=0.0, le=100.0)
     """How many times as many episodes a context is offered for a dialogue: it touches on more."""
     recency: float = Field(default=0.05, ge=0.0, le=1.0)
     """How much of the score fades with age: 0 none, 1 all of it."""

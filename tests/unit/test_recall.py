@@ -276,6 +276,8 @@ def test_beside_a_dialogue_more_counts_as_found_and_words_count_less() -> None:
     assert told.floor == policy.floor
     assert policy.offered(60, "What shall I do when I am ill?") == 60
     assert policy.offered(60, "I am ill.\nOh no!\nWhat shall I do?") == 80
+    with pytest.raises(ValueError, match="dialogue_offers"):
+        RecallPolicy(dialogue_offers=float("inf"))
     assert RecallPolicy(dialogue_offers=0.0).offered(60, "I am ill.\nOh no!\nWhat now?") == 1
     scored = Scored(np.arange(2), np.array([1.0, 0.15]), {}, 0.5, 1.0)
     assert strengths(scored, told)[1] >= policy.floor > strengths(scored, policy)[1]
