@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from memory.chroma import open_chroma
 from memory.embedding.base import Role
-from memory.episode_search import NEAREST
 from memory.episodic import EpisodicMemory
 from memory.journal import Journal
 from memory.lexical import LexicalIndex
@@ -136,8 +135,8 @@ async def measure_users(
         return [said(users[0], next(sequence), drawn)]
 
     for scope in users:  # the first search of a collection after many writes reads what is new
-        await memory.nearest(scope, embedder.draw(1)[0], NEAREST)
-    near = await timed(lambda: memory.nearest(drawn.choice(users), embedder.draw(1)[0], NEAREST))
+        await memory.nearest(scope, embedder.draw(1)[0], 50)
+    near = await timed(lambda: memory.nearest(drawn.choice(users), embedder.draw(1)[0], 50))
     found = await timed(lambda: words.search(drawn.choice(users), query(), 50))
     share = await exact(memory, users, embedder, drawn)
     one = await timed(lambda: memory.remember(users[0], message()))

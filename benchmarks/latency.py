@@ -37,7 +37,6 @@ from rich.table import Table
 
 from memory import Memory
 from memory.embedding import Embedder, open_embedder
-from memory.episode_search import NEAREST
 from memory.local import stop_stack
 from memory.memory import Session, UserMemory
 from memory.search import Search
@@ -229,7 +228,7 @@ async def measure_parts(
     now = parts.clock()
 
     async def nearest() -> None:
-        await parts.episodic.nearest(user.scope, vectors._draw(sentence(rng, words)), NEAREST)
+        await parts.episodic.nearest(user.scope, vectors._draw(sentence(rng, words)), 50)
 
     async def lexical() -> None:
         await parts.lexical.search(user.scope, sentence(rng, words), 50)

@@ -64,7 +64,7 @@ class Asked:
 
     `vector` is its embedding, of unit length and in `space`. `nearest` are ids of episodes near it.
     `sources` are messages that facts about it came from, with how much each bears on it, in [0, 1].
-    The best `each` by words are candidates too, and `k` are wanted beside what is `shown` anyway.
+    The best `each` of each arm are candidates, and `k` are wanted beside what is `shown` anyway.
     `by_passage`: an episode is as near as the nearest of its passages.
     """
 

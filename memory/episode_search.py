@@ -40,9 +40,7 @@ from memory.when import When
 from memory.whose import said_by, said_by_us
 
 CANDIDATES = 50
-"""Episodes that the words offer, at least."""
-NEAREST = 100
-"""Episodes that the index of vectors offers, at least (decision 24)."""
+"""Episodes that each arm offers, at least."""
 SOURCES = 20
 """Messages that facts were learnt from that are candidates, at most."""
 
@@ -96,7 +94,7 @@ class EpisodeSearch:
                 accepts=wish.accepts,
                 by_passage=last_line(query) is None,  # a dialogue is about the whole
             )
-            nearest, silent = await self._nearest(vector, max(NEAREST, each))
+            nearest, silent = await self._nearest(vector, each)
         except BaseException:
             reading.cancel()
             raise

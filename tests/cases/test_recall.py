@@ -25,7 +25,6 @@ from memory.recall import RecallPolicy
 from memory.scoring import Calibration, Weights
 from memory.settings import Settings
 from tests.behaviour.conftest import Open
-from tests.stub_embedder import StubEmbedder
 
 PATIENCE = timedelta(seconds=30)
 
@@ -120,25 +119,6 @@ async def test_nothing_unrelated_is_injected_and_short_questions_are_answered(
             assert not shown & {miss.id for miss in below}
     greeted = await user.recall("hello")
     assert {miss.cause for miss in greeted.dropped} <= {"not_asked"}
-
-
-async def test_what_many_others_are_nearer_than_is_found_by_who_said_it(open_memory: Open) -> None:
-    embedder = StubEmbedder()
-    question = "What would Bo fetch?"
-    asked, aside = embedder._vector(question), embedder._vector("aside")
-    aside -= float(aside @ asked) * asked
-    aside /= np.linalg.norm(aside)
-    said = [("Bo" if n == 80 else "Ada", f"Number {n} stays put.") for n in range(95)]
-    for n, (name, text) in enumerate(said):
-        cosine = 0.9 - 0.005 * n
-        embedder.wrong[f"{name}: {text}"] = cosine * asked + np.sqrt(1 - cosine**2) * aside
-    async with open_memory(embedder=embedder) as memory:
-        user = memory.user("u1")
-        await user.session("s").record(
-            messages=[{"role": "user", "name": name, "content": text} for name, text in said]
-        )
-        assert await memory.settled(PATIENCE)
-        assert texts(await user.recall(question, k=5))[0] == said[80][1]
 
 
 async def test_chinese_words_are_found_inside_their_sentence(memory: Memory) -> None:
