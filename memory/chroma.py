@@ -16,7 +16,6 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from itertools import starmap
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
@@ -131,9 +130,10 @@ class Chroma:
         )
         if found is None:
             return None
-        similar = np.round(1.0 - np.array(found["distances"][0], dtype=np.float64), _PLACES)
-        near = np.clip(np.nan_to_num(similar, nan=-1.0), -1.0, 1.0).tolist()
-        neighbours = starmap(Neighbour, zip(found["ids"][0], near, strict=True))
+        neighbours = [
+            Neighbour(key, min(1.0, max(-1.0, round(1.0 - distance, _PLACES))))
+            for key, distance in zip(found["ids"][0], found["distances"][0], strict=True)
+        ]
         return sorted(neighbours, key=lambda one: (-one.similarity, one.id))
 
     async def upsert(self, collection: str, records: Sequence[Record]) -> None:
